@@ -1,0 +1,62 @@
+//! `iolab._core`: conversions and error mapping only; what it does is in `iolab-core`.
+
+use iolab_core::{fio_bins, grid};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+fn grid_of(bits: u32) -> PyResult<grid::Grid> {
+    grid::Grid::new(bits).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// Native core of iolab.
+#[pymodule]
+mod _core {
+    use super::*;
+
+    /// Version of the native core; equals the Python package's or the import refuses.
+    #[pyfunction]
+    fn version() -> &'static str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    /// Bits per octave of fio's own latency histogram.
+    #[pyfunction]
+    fn fio_bits() -> u32 {
+        fio_bins::FIO_BITS
+    }
+
+    /// Grid index of a value.
+    #[pyfunction]
+    fn grid_index(value: u64, bits: u32) -> PyResult<u32> {
+        Ok(grid_of(bits)?.index(value))
+    }
+
+    /// Smallest and largest value (inclusive) of a bucket.
+    #[pyfunction]
+    fn grid_bounds(index: u32, bits: u32) -> PyResult<(u64, u64)> {
+        let grid = grid_of(bits)?;
+        Ok((grid.lower(index), grid.upper(index)))
+    }
+
+    /// fio's json+ bins, as (nanoseconds, count), as ascending indices and counts on fio's grid.
+    #[pyfunction]
+    fn take_over_fio_bins(bins: Vec<(u64, u64)>) -> (Vec<u32>, Vec<u64>) {
+        fio_bins::take_over(bins)
+    }
+
+    /// Values at the quantiles (0 to 1) of counts on a grid; empty counts give None.
+    #[pyfunction]
+    fn quantiles(indices: Vec<u32>, counts: Vec<u64>, quantiles: Vec<f64>, bits: u32) -> PyResult<Vec<Option<u64>>> {
+        if indices.len() != counts.len() {
+            return Err(PyValueError::new_err("as many counts as indices are needed"));
+        }
+        if !indices.windows(2).all(|pair| pair[0] < pair[1]) {
+            return Err(PyValueError::new_err("indices must ascend"));
+        }
+        if quantiles.iter().any(|q| !(0.0..=1.0).contains(q)) {
+            return Err(PyValueError::new_err("a quantile lies between 0 and 1"));
+        }
+        let grid = grid_of(bits)?;
+        Ok(quantiles.iter().map(|&q| grid::quantile(grid, &indices, &counts, q)).collect())
+    }
+}

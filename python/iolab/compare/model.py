@@ -1,0 +1,156 @@
+"""A comparison as values: what renderers and charts draw, and nothing else.
+
+Values are in the metric's base unit. A change is a fraction (0.12 is +12 %) where the metric compares by ratio, and a
+difference in the base unit where it compares by difference (a share of 0.03 is three percentage points).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..metrics import Metric
+from ..verdict import Level
+
+Key = tuple[object, ...]
+"""Levels of the factors of one axis, in the order of the axis's names."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One variant's value in one cell.
+
+    Attributes:
+        value: geometric mean over the runs that count (arithmetic for a metric compared by difference), None without any.
+        low, high: its own interval at the comparison's level, None below two runs.
+        values, runs: what it stands on: the values and their runs, in block order.
+        level: the worst verdict among those runs.
+        left_out: runs that were INVALID, or without this metric.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    values: tuple[float, ...]
+    runs: tuple[str, ...]
+    level: Level
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Change:
+    """A variant against the baseline in one cell.
+
+    Attributes:
+        value: the estimate; low, high: its interval, None where there is none (one pair).
+        pairs: blocks that count; dropped: blocks that left because one side was INVALID or missing.
+        df: degrees of freedom of the interval; pooled: whether its variance is the sweep's.
+        p: of the t test; p_exact: of the exact test, from six pairs on; q: Benjamini-Hochberg over the sweep.
+        decided: whether q is at most the comparison's alpha.
+        improves: whether the direction of the estimate is the metric's better one; None without direction.
+        blocks_needed: blocks at which a change as large as the estimate would be found with 80 % power, where undecided.
+        excluded: the interval's far end as a size: a change beyond it, up or down, is excluded. None without interval.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    pairs: int
+    dropped: int
+    df: float | None = None
+    pooled: bool = False
+    p: float | None = None
+    p_exact: float | None = None
+    q: float | None = None
+    decided: bool = False
+    improves: bool | None = None
+    blocks_needed: int | None = None
+    excluded: float | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One variant at one place of one table. `change` is None for the baseline itself and where no ratio exists.
+
+    Attributes:
+        footnotes: codes into `Comparison.footnotes`.
+        saturated: whether an offered rate was not reached in a run of the cell (drawn dashed).
+    """
+
+    table: Key
+    row: Key
+    col: Key
+    variant: str
+    estimate: Estimate
+    change: Change | None
+    footnotes: tuple[str, ...] = ()
+    saturated: bool = False
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Geometric mean change of a variant over the cells of one column that are valid on both sides.
+
+    Attributes:
+        cells: how many cells it stands on; of: how many the column has.
+        worst: row of the cell that changed most for the worse (or most, without a direction).
+    """
+
+    table: Key
+    col: Key
+    variant: str
+    change: Change | None
+    cells: int
+    of: int
+    worst: Key | None = None
+
+
+@dataclass(frozen=True)
+class Warning:
+    """Something about the comparison as a whole that a reader must know; `code` for programs."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Every variant against the baseline over a sweep.
+
+    Attributes:
+        rows, cols, tables: factor names of each axis; *_levels: their levels in order (missing cells are simply absent).
+        cells: in table, row, column, variant order, the baseline's first.
+        fixed: factors with a single level, which head the table instead of an axis.
+        footnotes: code to text, in order of first use.
+        noise_floor: of an A/A arm: the range of change seen where nothing differs, as (lowest, highest).
+        confidence: of every interval; alpha: of decisions after Benjamini-Hochberg.
+    """
+
+    metric: Metric
+    baseline: str
+    variants: tuple[str, ...]
+    rows: tuple[str, ...]
+    cols: tuple[str, ...]
+    tables: tuple[str, ...]
+    row_levels: tuple[Key, ...]
+    col_levels: tuple[Key, ...]
+    table_levels: tuple[Key, ...]
+    cells: tuple[Cell, ...]
+    summaries: tuple[Summary, ...]
+    fixed: dict[str, object] = field(default_factory=dict)
+    warnings: tuple[Warning, ...] = ()
+    footnotes: dict[str, str] = field(default_factory=dict)
+    noise_floor: tuple[float, float] | None = None
+    confidence: float = 0.95
+    alpha: float = 0.05
+
+    def cell(self, table: Key, row: Key, col: Key, variant: str) -> Cell | None:
+        """The cell at a place, or None where it was not measured."""
+        return self._by_place.get((table, row, col, variant))
+
+    @property
+    def _by_place(self) -> dict[tuple[Key, Key, Key, str], Cell]:
+        cached = self.__dict__.get("_places")
+        if cached is None:
+            cached = {(cell.table, cell.row, cell.col, cell.variant): cell for cell in self.cells}
+            object.__setattr__(self, "_places", cached)
+        return cached

@@ -1,0 +1,62 @@
+"""What can go wrong through no fault of iolab: one tree of errors, each with a way out.
+
+An error says what happened, where (a file with its line, a run) and what to do. `cli` alone turns it into a line on
+stderr and an exit code; everything below raises.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class IolabError(Exception):
+    """A user's mistake or the world's: printed as one line, without a traceback.
+
+    Args:
+        message: what happened, without a full stop at the end.
+        where: file, `file:line`, run or key that it happened at; printed first.
+        hint: what to do about it; printed after the message.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, where: str | Path | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = None if where is None else str(where)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        advice = f"; {self.hint}" if self.hint else ""
+        return f"{place}{self.message}{advice}"
+
+
+class UsageError(IolabError):
+    """The command line, or a call, asks for something that isn't there (an unknown metric, a baseline not in the data)."""
+
+    exit_code = 2
+
+
+class FormatError(IolabError):
+    """A file is not what it should be, or is damaged. It costs the run it belongs to, never the tree."""
+
+    exit_code = 3
+
+
+class ResultsError(IolabError):
+    """A results directory can't be read or written: locked, of a newer schema, or not one at all."""
+
+    exit_code = 3
+
+
+class StudyError(IolabError):
+    """A study file is wrong; `where` is `file:line`."""
+
+    exit_code = 4
+
+
+class RunError(IolabError):
+    """A run or what it needs (fio, the target, a host) failed; what was measured so far is kept."""
+
+    exit_code = 5

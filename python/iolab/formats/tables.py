@@ -1,0 +1,187 @@
+"""What readers yield: plain values in base units (seconds, bytes, per second, shares), each with its original name.
+
+Readers are pure: bytes in, these out. They know no run and no study, and judge nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Latency:
+    """One of fio's latency objects.
+
+    Attributes:
+        source_field: fio's name, such as `lat_ns` or `clat` (before fio 2.99).
+        source_scale: seconds per unit of the file (1e-9 or 1e-6).
+        mean, minimum, maximum, stddev: seconds.
+        count: I/Os in it where the file says (`N`, or the sum of the bins), else None.
+        percentiles: per cent to seconds.
+        bins: nanoseconds to count; keys as the file has them; empty unless json+.
+    """
+
+    source_field: str
+    source_scale: float
+    mean: float
+    minimum: float
+    maximum: float
+    stddev: float
+    count: int | None = None
+    percentiles: Mapping[float, float] = field(default_factory=dict)
+    bins: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FioDirection:
+    """One operation (`read`, `write`, `trim`, `mixed`, `sync`) of one fio job or group.
+
+    Attributes:
+        ios: I/Os completed; size_bytes: bytes moved; runtime: seconds, of the longest job of a group.
+        iops: 1/s; bw: B/s, from bytes and runtime where the file's own field is coarser.
+        bw_field, bw_source, bw_unit: where `bw` came from: field, original value and its unit.
+        latencies: `lat`, `clat`, `slat` where the file has them and they aren't all zero.
+    """
+
+    ios: int
+    size_bytes: int
+    runtime: float
+    iops: float
+    bw: float
+    bw_field: str
+    bw_source: float
+    bw_unit: str
+    short_ios: int = 0
+    drop_ios: int = 0
+    latencies: Mapping[str, Latency] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FioJob:
+    """One entry of fio's `jobs` (a group's sum under group_reporting).
+
+    Attributes:
+        error: first errno of the entry, 0 for none; total_errors: with continue_on_error, I/Os that failed.
+        options: what fio echoed, global below job, as typed; may be empty, never relied on.
+        user_cpu, system_cpu: share (0 to 1) per thread of the entry.
+        elapsed: seconds with ramp; start_ns: realtime start where the file says (fio 3.36 and later).
+        hostname: client mode's host, else None.
+        directions: operations that did at least one I/O.
+    """
+
+    name: str
+    error: int
+    options: Mapping[str, str]
+    directions: Mapping[str, FioDirection]
+    total_errors: int = 0
+    user_cpu: float = 0.0
+    system_cpu: float = 0.0
+    elapsed: float | None = None
+    start_ns: int | None = None
+    hostname: str | None = None
+    group: int | None = None
+
+
+@dataclass(frozen=True)
+class FioOutput:
+    """One fio invocation.
+
+    Attributes:
+        version: as fio writes it, `fio-3.33`; None for terse output that lacks it.
+        end_ns: realtime of the end (`timestamp_ms`), None where absent.
+        jobs: entries without client mode's synthetic "All clients".
+        all_clients: that synthetic entry, where client mode wrote one.
+        leading_text: what stood before the JSON, stripped; a sign of trouble when not empty.
+        documents: how many JSON documents the file held (more than one: --status-interval; the last counts).
+        global_options: fio's echo of [global].
+        assumptions: what the reader had to assume, in words.
+    """
+
+    version: str | None
+    end_ns: int | None
+    jobs: tuple[FioJob, ...]
+    all_clients: FioJob | None = None
+    leading_text: str = ""
+    documents: int = 1
+    global_options: Mapping[str, str] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DeviceSamples:
+    """Readings of block devices, an interval each.
+
+    Attributes:
+        device: kernel or display name.
+        interval: seconds between samples (assumed 1 where the file doesn't say; then named in `assumptions`).
+        time_ns: realtime at the end of each interval, or None where the file has no clock.
+        columns: canonical name to one value per interval, shape (n,): `read.iops`, `write.iops`, `discard.iops`,
+            `flush.iops` (1/s), `read.bw`, `write.bw`, `discard.bw` (B/s), `read.await`, `write.await`, `await` (s),
+            `queue` (requests), `util` (share).
+        source_fields: canonical name to the file's own column name and unit, `("%util", "%")`.
+    """
+
+    device: str
+    interval: float
+    columns: Mapping[str, Floats]
+    source_fields: Mapping[str, tuple[str, str]]
+    time_ns: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class DeviceTable:
+    """All devices of one file.
+
+    Attributes:
+        skipped_first: whether a first reading since boot was left out.
+        damaged: lines that could not be read, as (line number, reason).
+        assumptions: what the reader had to assume, in words.
+    """
+
+    devices: Mapping[str, DeviceSamples]
+    skipped_first: bool = False
+    damaged: tuple[tuple[int, str], ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FioLogTable:
+    """One of fio's logs (write_bw_log, write_iops_log, write_lat_log), rows in file order.
+
+    Attributes:
+        time: seconds since the job's start, or since the epoch with log_unix_epoch; shape (n,).
+        value: as the file has it: KiB/s (bw), 1/s or 1 per I/O (iops), ns or µs (latencies); shape (n,).
+        operation: 0 read, 1 write, 2 trim, 3 sync; shape (n,).
+        block_size_bytes: shape (n,). offset_bytes: shape (n,) or None.
+        averaged: whether rows are averages over intervals (log_avg_msec) as far as the file shows: None where it doesn't.
+        damaged: lines that could not be read, as (line number, reason).
+    """
+
+    time: Floats
+    value: Floats
+    operation: NDArray[np.int8]
+    block_size_bytes: NDArray[np.int64]
+    offset_bytes: NDArray[np.int64] | None = None
+    averaged: bool | None = None
+    damaged: tuple[tuple[int, str], ...] = ()
+
+
+class Format(Protocol):
+    """A file format. `read` raises FormatError, with file and reason, for what can't be read at all."""
+
+    name: str
+
+    def detect(self, head: bytes, file_name: str) -> bool | None:
+        """Whether a file that begins so is of this format: yes, no, or None when the head doesn't decide."""
+        ...
+
+    def read(self, data: bytes, where: str) -> Any:
+        """The whole file as one of the tables above; `where` names it in errors."""
+        ...

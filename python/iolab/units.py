@@ -1,0 +1,156 @@
+"""Units: everything is stored in seconds, bytes, per second or a plain share; a reader's unit is chosen when shown.
+
+Latency is kept in seconds, sizes in bytes, rates in 1/s or B/s, shares as a fraction of one. The unit a number came in
+stands beside it in the observation, so that `µs` never becomes `ns` on the way.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .errors import UsageError
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of a dimension: `symbol` times `scale` is the dimension's base unit."""
+
+    symbol: str
+    dimension: str
+    scale: float
+
+
+BASE = {"time": "s", "size": "B", "rate": "1/s", "bandwidth": "B/s", "share": "1", "count": "", "speed": "1/s²"}
+"""Dimension to the symbol of the unit in which it is stored."""
+
+_BINARY = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
+_DECIMAL = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def _all_units() -> dict[str, Unit]:
+    units = [Unit(symbol, "time", scale) for symbol, scale in _TIMES.items()]
+    for prefix, scale in (_BINARY | _DECIMAL).items():
+        units.append(Unit(f"{prefix}B", "size", scale))
+        units.append(Unit(f"{prefix}B/s", "bandwidth", scale))
+    units += [Unit(f"{prefix}{name}", "bandwidth", scale / 8) for prefix, scale in _DECIMAL.items() for name in ("bit/s", "bps")]
+    units += [Unit(symbol, "rate", 1.0) for symbol in ("1/s", "/s", "IOPS")]
+    units += [Unit(f"{prefix}/s", "rate", scale) for prefix, scale in _DECIMAL.items()]
+    units += [Unit("%", "share", 0.01), Unit("1", "share", 1.0), Unit("", "count", 1.0), Unit("count", "count", 1.0)]
+    return {unit.symbol: unit for unit in units}
+
+
+UNITS = _all_units()
+"""Every unit that a table, a study or the command line may use, by symbol."""
+
+
+def unit(symbol: str) -> Unit:
+    """The unit of that symbol; raises UsageError naming the allowed ones."""
+    found = UNITS.get(symbol.strip())
+    if found is None:
+        allowed = ", ".join(sorted(name for name in UNITS if name))
+        raise UsageError(f"unknown unit '{symbol}'", hint=f"known units: {allowed}")
+    return found
+
+
+def to_base(value: float, symbol: str) -> tuple[float, str]:
+    """A value in any unit as (value, symbol) of its dimension's base unit."""
+    given = unit(symbol)
+    return value * given.scale, BASE[given.dimension]
+
+
+_QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\s\d]*)\s*")
+
+
+def parse_quantity(text: str, dimension: str) -> float:
+    """`10 GbE`-like words of users as a number in the base unit of `dimension`: `45us`, `1192 MiB/s`, `60` (base unit).
+
+    Raises UsageError when the text is no quantity or of another dimension.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if not match:
+        raise UsageError(f"'{text}' is not a quantity", hint=f"write a number and a unit of {dimension}, such as '{_EXAMPLE[dimension]}'")
+    number, symbol = float(match[1]), match[2]
+    if not symbol:
+        return number
+    found = unit(symbol)
+    if found.dimension != dimension:
+        raise UsageError(f"'{text}' is a {found.dimension}, not a {dimension}", hint=f"such as '{_EXAMPLE[dimension]}'")
+    return number * found.scale
+
+
+_EXAMPLE = {"time": "45us", "size": "8KiB", "rate": "1000/s", "bandwidth": "1192MiB/s", "share": "50%", "count": "8", "speed": "1"}
+
+_FIO_SIZE = re.compile(r"\s*(\d+)\s*(b|(?:([kmgtp])(i?b?)))?\s*", re.IGNORECASE)
+_FIO_TIME = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(d|h|m|s|ms|msec|us|usec|ns|)\s*", re.IGNORECASE)
+_FIO_TIME_SCALE = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "": 1.0, "ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6, "ns": 1e-9}
+
+
+def parse_fio_size(text: str | int, *, kb_base: int = 1024) -> int:
+    """A size as fio reads it, in bytes: `8k`, `8ki`, `8KB` and `8192` are all 8192 unless `kb_base` is 1000 (fio(1), kb_base)."""
+    match = _FIO_SIZE.fullmatch(str(text))
+    if not match:
+        raise UsageError(f"'{text}' is not a size", hint="write it as fio does: 8k, 128k, 64M, 1g")
+    if not match[3]:
+        return int(match[1])
+    base = 1024 if kb_base == 1024 or match[4].lower().startswith("i") else 1000
+    return int(match[1]) * int(base ** ("kmgtp".index(match[3].lower()) + 1))
+
+
+def parse_fio_time(text: str | float) -> float:
+    """A duration as fio reads it, in seconds: `60`, `60s`, `1m`, `500ms`."""
+    match = _FIO_TIME.fullmatch(str(text))
+    if not match:
+        raise UsageError(f"'{text}' is not a duration", hint="write seconds or a unit: 60, 90s, 2m, 500ms")
+    return float(match[1]) * _FIO_TIME_SCALE[match[2].lower()]
+
+
+_LADDERS: dict[str, list[tuple[str, float]]] = {
+    "s": [("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)],
+    "B": [(f"{prefix}B", scale) for prefix, scale in _BINARY.items()],
+    "B/s": [(f"{prefix}B/s", scale) for prefix, scale in _BINARY.items()],
+    "1/s": [("1/s", 1.0), ("k/s", 1e3), ("M/s", 1e6)],
+    "1": [("%", 0.01)],
+}
+
+
+def readable_unit(values: Iterable[float], base: str) -> tuple[str, float]:
+    """(symbol, scale) for a table or axis: the largest unit in which the median magnitude is at least one.
+
+    One unit for a whole table keeps its numbers comparable. Rates stay in 1/s below 100 000 so that IOPS read as IOPS.
+    """
+    ladder = _LADDERS.get(base)
+    if ladder is None:
+        return base, 1.0
+    sizes = sorted(abs(value) for value in values if value and math.isfinite(value))
+    if not sizes:
+        return {"1": ("%", 0.01)}.get(base, (base, 1.0))
+    middle = sizes[len(sizes) // 2]
+    if base == "1/s" and middle < 1e5:
+        return "1/s", 1.0
+    chosen = ladder[0]
+    for symbol, scale in ladder:
+        if middle >= scale:
+            chosen = (symbol, scale)
+    return chosen
+
+
+def format_number(value: float, digits: int = 4) -> str:
+    """A number with `digits` significant digits and no exponent where a reader would not expect one; nan is an em dash."""
+    if not math.isfinite(value):
+        return "—" if math.isnan(value) else ("∞" if value > 0 else "-∞")
+    if value == 0:
+        return "0"
+    places = digits - 1 - math.floor(math.log10(abs(value)))
+    if places <= 0:
+        return f"{value:,.0f}".replace(",", " ") if abs(value) >= 10_000 else f"{value:.0f}"
+    return f"{value:.{min(places, 12)}f}"
+
+
+def format_quantity(value: float, base: str, digits: int = 4) -> str:
+    """A single value in its own readable unit: 0.000045 s is `45.00 µs`."""
+    symbol, scale = readable_unit([value], base)
+    return f"{format_number(value / scale, digits)} {symbol}".rstrip()
