@@ -53,10 +53,11 @@ _FIXED = [
     Metric("device.write.iops", "device writes", "1/s", None),
     Metric("device.read.bw", "device read throughput", "B/s", None),
     Metric("device.write.bw", "device write throughput", "B/s", None),
-    Metric("stall.seconds", "longest stall (no byte moved)", "s", "lower", "difference", "max", "nothing"),
+    Metric("stall.seconds", "seconds in stalls (no byte moved)", "s", "lower", "difference", "max", "nothing"),
     Metric("offered.iops", "offered rate", "1/s", None),
     Metric("cpu.usr", "user CPU of the load, per job", "1", "lower", "difference", "mean"),
     Metric("cpu.sys", "system CPU of the load, per job", "1", "lower", "difference", "mean"),
+    Metric("littles_law", "Little's law: I/Os in flight by rate and latency over jobs x depth", "", None, "ratio", "mean"),
     Metric("runtime", "measured window", "s", None, "ratio", "max"),
     Metric("time", "elapsed time", "s", "lower", "ratio", "max", headline=True),
 ]

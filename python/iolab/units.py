@@ -23,7 +23,7 @@ class Unit:
     scale: float
 
 
-BASE = {"time": "s", "size": "B", "rate": "1/s", "bandwidth": "B/s", "share": "1", "count": "", "speed": "1/s²"}
+BASE = {"time": "s", "size": "B", "rate": "1/s", "bandwidth": "B/s", "share": "1", "count": ""}
 """Dimension to the symbol of the unit in which it is stored."""
 
 _BINARY = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
@@ -72,7 +72,8 @@ def parse_quantity(text: str, dimension: str) -> float:
     """
     match = _QUANTITY.fullmatch(text)
     if not match:
-        raise UsageError(f"'{text}' is not a quantity", hint=f"write a number and a unit of {dimension}, such as '{_EXAMPLE[dimension]}'")
+        raise UsageError(f"'{text}' is not a quantity",
+                         hint=f"write a number and a unit of {dimension}, such as '{_EXAMPLE[dimension]}'")
     number, symbol = float(match[1]), match[2]
     if not symbol:
         return number
@@ -82,11 +83,12 @@ def parse_quantity(text: str, dimension: str) -> float:
     return number * found.scale
 
 
-_EXAMPLE = {"time": "45us", "size": "8KiB", "rate": "1000/s", "bandwidth": "1192MiB/s", "share": "50%", "count": "8", "speed": "1"}
+_EXAMPLE = {"time": "45us", "size": "8KiB", "rate": "1000/s", "bandwidth": "1192MiB/s", "share": "50%", "count": "8"}
 
 _FIO_SIZE = re.compile(r"\s*(\d+)\s*(b|(?:([kmgtp])(i?b?)))?\s*", re.IGNORECASE)
 _FIO_TIME = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(d|h|m|s|ms|msec|us|usec|ns|)\s*", re.IGNORECASE)
-_FIO_TIME_SCALE = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "": 1.0, "ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6, "ns": 1e-9}
+_FIO_TIME_SCALE = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "": 1.0, "ms": 1e-3, "msec": 1e-3, "us": 1e-6,
+                   "usec": 1e-6, "ns": 1e-9}
 
 
 def parse_fio_size(text: str | int, *, kb_base: int = 1024) -> int:

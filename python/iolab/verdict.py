@@ -40,7 +40,8 @@ class Reason:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data: `{"code", "level", "text", **data}`."""
-        return {"code": self.code, "level": "NOTE" if self.level is Level.OK else self.level.value, **self.data, "text": self.text}
+        level = "NOTE" if self.level is Level.OK else self.level.value
+        return {"code": self.code, "level": level, **self.data, "text": self.text}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Reason:

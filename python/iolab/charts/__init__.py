@@ -1,0 +1,15 @@
+"""Charts: values in, `Chart` out. Heavy (altair); imported where a chart is wanted, never by `import iolab` alone."""
+
+from .before_after import before_after
+from .change import change
+from .export import export
+from .hockey_stick import hockey_stick
+from .matrix import matrix
+from .model import Chart
+from .over_load import over_load
+from .percentiles import Tail, percentiles, tail
+from .reference import Reference
+from .series import series
+
+__all__ = ["Chart", "Reference", "Tail", "before_after", "change", "export", "hockey_stick", "matrix", "over_load",
+           "percentiles", "series", "tail"]

@@ -24,7 +24,8 @@ class Estimate:
         low, high: its own interval at the comparison's level, None below two runs.
         values, runs: what it stands on: the values and their runs, in block order.
         level: the worst verdict among those runs.
-        left_out: runs that were INVALID, or without this metric.
+        left_out: runs that were INVALID, or without this metric; left_out_values: what they observed (None where
+            they did not), in the same order, so that charts can show what was refused; may be empty.
     """
 
     value: float | None
@@ -34,6 +35,7 @@ class Estimate:
     runs: tuple[str, ...]
     level: Level
     left_out: tuple[str, ...] = ()
+    left_out_values: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,7 @@ class Comparison:
         footnotes: code to text, in order of first use.
         noise_floor: of an A/A arm: the range of change seen where nothing differs, as (lowest, highest).
         confidence: of every interval; alpha: of decisions after Benjamini-Hochberg.
+        shown_unit: unit in which to write values where one was asked for or published; None chooses a readable one.
     """
 
     metric: Metric
@@ -142,6 +145,17 @@ class Comparison:
     noise_floor: tuple[float, float] | None = None
     confidence: float = 0.95
     alpha: float = 0.05
+    shown_unit: str | None = None
+
+    def __str__(self) -> str:
+        from .render.text import TextRenderer
+
+        return TextRenderer().render(self)
+
+    def _repr_markdown_(self) -> str:
+        from .render.markdown import MarkdownRenderer
+
+        return MarkdownRenderer().render(self)
 
     def cell(self, table: Key, row: Key, col: Key, variant: str) -> Cell | None:
         """The cell at a place, or None where it was not measured."""

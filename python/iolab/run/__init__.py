@@ -1,0 +1,1 @@
+"""Doing a study: its runs in order, each leaving evidence, all of it journalled."""

@@ -1,0 +1,1 @@
+"""What is watched while a load runs: a source yields records while time passes."""

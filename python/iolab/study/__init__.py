@@ -1,0 +1,1 @@
+"""What to compare under which load: one TOML file, read, checked and laid out as a plan of runs."""

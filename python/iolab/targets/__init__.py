@@ -1,0 +1,1 @@
+"""What is measured: a place that a workload writes to, with the block devices behind it."""

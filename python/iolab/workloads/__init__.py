@@ -1,0 +1,1 @@
+"""What drives a target: a workload says what it needs, what it will do, and the command that does it."""

@@ -1,0 +1,208 @@
+"""Throughput against latency: up to the knee more load buys throughput, beyond it only waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import altair as alt
+
+from ..compare.curve_model import Curve, Curves
+from ..stats.knee import KneeEstimate
+from ..units import format_quantity
+from ..verdict import Level
+from . import words
+from .axes import ValueAxis, level_text, named_text, value_axis
+from .labels import Box, place
+from .lines import Drawn, Spot, colours, layers, rows_of
+from .model import Chart, Row, slug, specify, unchecked
+from .panels import Panels, panels
+from .reference import Reference, reference_layers
+
+WIDE = 64.0
+"""Range from which the latency's axis is logarithmic: a hockey stick shows its bend best on linear axes, while it fits."""
+
+
+@unchecked
+def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
+    """Latency over throughput, a line per variant in order of load, points labelled by load.
+
+    Repetitions are dots. A ring marks the knee, with bars from the lowest to the highest knee of the repetitions; a
+    curve without a clear knee has none, and the caption says why. References (a link's rate, a rated disk) widen the
+    axes to be seen. Panels by the other factors.
+    """
+    labels = {table: named_text(curves.tables, table) for table in curves.table_levels
+              if any(curve.table == table for curve in curves.curves)} or {(): ""}
+    division = panels(list(labels.values()))
+    x = value_axis(curves.throughput.title, curves.throughput.unit,
+                   [*_reach(curves, "throughput"), *(one.value for one in references if one.axis == "x")], log=False)
+    y = value_axis(curves.latency.title, curves.latency.unit,
+                   [*_reach(curves, "latency"), *(one.value for one in references if one.axis == "y")], wide=WIDE)
+    drawn: list[Drawn] = []
+    for curve in curves.curves:
+        drawn += _curve(curves, curve, x, y, {"group": curve.variant, "panel": labels[curve.table]})
+    for panel in labels.values():
+        drawn += _load_labels([row for row in drawn if row["panel"] == panel], x, y, division, references)
+    horizontal, vertical = x.encode_x(division.width), y.encode_y(division.height)
+    marked = [*reference_layers(references, x, y, horizontal, vertical),
+              *layers(horizontal, vertical, curves.variants, drawn), *_knee_layers(horizontal, vertical, curves, drawn)]
+    title = f"{words.capital(curves.throughput.title)} against {curves.latency.title.partition(': ')[2] or curves.latency.title}"
+    fixed = ", ".join(f"{name} = {level_text(level)}" for name, level in curves.fixed.items())
+    marks = [*([fixed] if fixed else []), *_marks(curves, drawn), *x.notes, *(note for note in y.notes if note not in x.notes)]
+    knees = [f"{_name(curve, labels)}: {_knee_text(curve, curves)}" for curve in curves.curves]
+    columns, rows = _table(curves)
+    return Chart(slug(curves.throughput.name, "hockey-stick"), title,
+                 specify(division.draw(marked), {"rows": drawn}, title=title, marks=marks), columns, rows,
+                 words.sentences([*marks, *knees]))
+
+
+def _reach(curves: Curves, which: str) -> Iterable[float | None]:
+    """Everything that decides an axis: estimates, repetitions, and the knee's range."""
+    for curve in curves.curves:
+        for point in curve.points:
+            estimate = point.throughput if which == "throughput" else point.latency
+            yield from (estimate.value, *estimate.values)
+        if isinstance(curve.knee, KneeEstimate):
+            spread = curve.knee.throughput_range if which == "throughput" else curve.knee.latency_range
+            yield from spread or ()
+
+
+def _curve(curves: Curves, curve: Curve, x: ValueAxis, y: ValueAxis, common: Drawn) -> Iterable[Drawn]:
+    spots = []
+    for i, point in enumerate(curve.points):
+        load = level_text(point.load)
+        at = f"{curve.variant}, {curves.load} {load}"
+        if point.n > 1:
+            for rate, delay, run in zip(point.throughput.values, point.latency.values, point.throughput.runs, strict=False):
+                if (across := x.drawn(rate)) is not None and (up := y.drawn(delay)) is not None:
+                    yield {**common, "kind": "dot", "x": across, "y": up, "tip": f"{at} ({run})"}
+        across, up = x.drawn(point.throughput.value), y.drawn(point.latency.value)
+        if across is None or up is None:
+            continue
+        tip = (f"{at}: {words.quantity(point.throughput, curves.throughput.unit)} @ "
+               f"{words.quantity(point.latency, curves.latency.unit)}")
+        spots.append(Spot(i, across, up, hollow=point.level is Level.SUSPECT, dashed=point.saturated, tip=tip,
+                          extra={"load": load}))
+    yield from rows_of(spots, common)
+    knee = curve.knee
+    if isinstance(knee, KneeEstimate):
+        rate, delay = x.drawn(knee.throughput), y.drawn(knee.latency)
+        if rate is not None and delay is not None:
+            yield {**common, "kind": "knee", "x": rate, "y": delay, "tip": f"{curve.variant}: {_knee_text(curve, curves)}"}
+            if knee.throughput_range:
+                yield {**common, "kind": "knee-x", "y": delay, "lo": x.drawn(knee.throughput_range[0]),
+                       "hi": x.drawn(knee.throughput_range[1])}
+            if knee.latency_range:
+                yield {**common, "kind": "knee-y", "x": rate, "lo": y.drawn(knee.latency_range[0]),
+                       "hi": y.drawn(knee.latency_range[1])}
+
+
+def _load_labels(rows: Sequence[Drawn], x: ValueAxis, y: ValueAxis, division: Panels,
+                 references: Sequence[Reference]) -> Iterable[Drawn]:
+    """The loads beside their points, as far as there is room; positions are pixels of the panel."""
+
+    def pixels(row: Drawn) -> tuple[float, float]:
+        return x.pixel(row["x"], division.width), division.height - y.pixel(row["y"], division.height)
+
+    points = [row for row in rows if row["kind"] == "point"]
+    lines = [[pixels(row) for row in points if row["group"] == group] for group in {row["group"] for row in points}]
+    taken = [Box.around(*pixels(row), 11, 11) for row in rows if row["kind"] == "knee"]
+    for reference in references:
+        if reference.axis == "x" and (at := x.drawn(reference.value)) is not None:
+            edge = x.pixel(at, division.width)
+            taken += [Box(edge - 18, 0, edge, 6.5 * len(reference.label)), Box(edge - 1, 0, edge + 1, division.height)]
+    spots = [(*pixels(row), str(row["load"])) for row in points]
+    for row, middle in zip(points, place(spots, lines, division.width, division.height, taken), strict=True):
+        if middle is not None:
+            yield {"kind": "load", "group": row["group"], "panel": row["panel"], "load": row["load"],
+                   "px": round(middle[0], 1), "py": round(middle[1], 1)}
+
+
+def _knee_layers(x: alt.X, y: alt.Y, curves: Curves, drawn: Sequence[Drawn]) -> list[alt.Chart]:
+    colour = colours(curves.variants, None, {row["group"] for row in drawn})[0]
+
+    def layer(kind: str, **mark: Any) -> alt.Chart:
+        return alt.Chart(mark=alt.MarkDef(**mark)).transform_filter(f"datum.kind === '{kind}'")
+
+    kinds = {row["kind"] for row in drawn}
+    low_x, low_y = x.copy(deep=False), y.copy(deep=False)
+    low_x.shorthand = low_y.shorthand = "lo:Q"
+    made = []
+    if "knee-x" in kinds:
+        made.append(layer("knee-x", type="rule", strokeWidth=5, opacity=0.35).encode(x=low_x, x2="hi:Q", y=y, color=colour))
+    if "knee-y" in kinds:
+        made.append(layer("knee-y", type="rule", strokeWidth=5, opacity=0.35).encode(x=x, y=low_y, y2="hi:Q", color=colour))
+    if "knee" in kinds:
+        made.append(layer("knee", type="point", shape="circle", filled=False, size=260, strokeWidth=2.2, opacity=1)
+                    .encode(x=x, y=y, color=colour, tooltip="tip:N"))
+    if "load" in kinds:
+        made.append(layer("load", type="text", fontSize=10, baseline="middle").encode(
+            x=alt.X("px:Q", scale=None, axis=None), y=alt.Y("py:Q", scale=None, axis=None), text="load:N", color=colour))
+    return made
+
+
+def _knee_text(curve: Curve, curves: Curves) -> str:
+    knee = curve.knee
+    if not isinstance(knee, KneeEstimate):
+        return f"no clear knee ({knee.reason})"
+    text = (f"knee at {curves.load} {level_text(knee.load)}, {format_quantity(knee.throughput, curves.throughput.unit)} @ "
+            f"{format_quantity(knee.latency, curves.latency.unit)}")
+    if knee.load_range is None:
+        return f"{text}, from a single repetition"
+    low, high = (level_text(end) for end in knee.load_range)
+    spread = f"{curves.load} {low} in all" if low == high else f"{curves.load} {low} to {high} over"
+    return f"{text} ({spread} repetitions, found in {knee.found} of {knee.repetitions})"
+
+
+def _name(curve: Curve, labels: dict[tuple[object, ...], str]) -> str:
+    return ", ".join(part for part in (curve.variant, labels[curve.table]) if part)
+
+
+def _marks(curves: Curves, drawn: Sequence[Drawn]) -> list[str]:
+    points = [point for curve in curves.curves for point in curve.points]
+    if not points:
+        return ["nothing was measured on both axes"]
+    said = [f"labels: {curves.load}"]
+    kinds = {row["kind"] for row in drawn}
+    if "dot" in kinds:
+        said.append("dots: single repetitions")
+    if "knee-x" in kinds:
+        said.append("ring: knee, bars: its range over repetitions")
+    elif "knee" in kinds:
+        said.append("ring: knee")
+    else:
+        said.append("no clear knee")
+    if any(point.level is Level.SUSPECT for point in points):
+        said.append("hollow: suspect")
+    if any(point.saturated for point in points):
+        said.append("dashed: offered rate not reached")
+    lost = sum(len(curve.left_out) for curve in curves.curves)
+    if lost:
+        said.append(f"{lost} {'run' if lost == 1 else 'runs'} left out")
+    return said
+
+
+def _table(curves: Curves) -> tuple[tuple[str, ...], tuple[Row, ...]]:
+    rate, delay = curves.throughput.name, curves.latency.name
+    rows: list[Row] = []
+    for curve in curves.curves:
+        common = {**dict(zip(curves.tables, curve.table, strict=True)), "variant": curve.variant}
+        for point in curve.points:
+            label = (f"{words.quantity(point.throughput, curves.throughput.unit)} @ "
+                     f"{words.quantity(point.latency, curves.latency.unit)}")
+            rows.append({**common, "kind": "estimate", curves.load: point.load, rate: point.throughput.value,
+                         f"{rate} low": point.throughput.low, f"{rate} high": point.throughput.high,
+                         delay: point.latency.value, f"{delay} low": point.latency.low, f"{delay} high": point.latency.high,
+                         "repetitions": point.n, "verdict": point.level.value, "saturated": point.saturated, "label": label})
+            rows += [{**common, "kind": "run", curves.load: point.load, rate: one, delay: other, "run": run}
+                     for one, other, run in zip(point.throughput.values, point.latency.values, point.throughput.runs,
+                                                strict=False)]
+        knee = curve.knee
+        if isinstance(knee, KneeEstimate):
+            across, up = knee.throughput_range or (None, None), knee.latency_range or (None, None)
+            rows.append({**common, "kind": "knee", curves.load: knee.load, rate: knee.throughput, f"{rate} low": across[0],
+                         f"{rate} high": across[1], delay: knee.latency, f"{delay} low": up[0], f"{delay} high": up[1],
+                         "repetitions": knee.repetitions, "label": _knee_text(curve, curves)})
+    sides = [f"{name}{end}" for name in (rate, delay) for end in ("", " low", " high")]
+    return (*curves.tables, "variant", "kind", curves.load, *sides, "run", "repetitions", "verdict", "saturated",
+            "label"), tuple(rows)

@@ -1,0 +1,135 @@
+"""Lines with their evidence: every repetition a dot, the estimate a point, its interval a band.
+
+Rows of the data have `kind` (`band`, `bar`, `line`, `dot`, `point`, `cross`), `x`, `y` (`lo`, `hi` for intervals), the
+`group` that colour and shape tell apart, its place `i` along the line, and `panel` in small multiples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import altair as alt
+
+CROSS = "M-1,-1L1,1M-1,1L1,-1"
+"""Path of the cross that marks what was refused."""
+
+Drawn = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One estimate of a line.
+
+    Attributes:
+        i: place along the line; x, y: drawn position; low, high: drawn interval or None.
+        hollow: SUSPECT or undecided; dashed: an offered rate was not reached there.
+        tip: what hovering over it shows.
+    """
+
+    i: int
+    x: float | str
+    y: float
+    low: float | None = None
+    high: float | None = None
+    hollow: bool = False
+    dashed: bool = False
+    tip: str = ""
+    extra: Drawn = field(default_factory=dict)
+
+
+def rows_of(spots: Sequence[Spot], common: Drawn) -> list[Drawn]:
+    """Rows of one line: its pieces (a piece is solid or dashed throughout), its band, its points."""
+    return [*_line(spots, common), *_band(spots, common),
+            *({**common, "kind": "point", "i": spot.i, "x": spot.x, "y": spot.y, "hollow": spot.hollow,
+               "tip": spot.tip, **spot.extra} for spot in spots)]
+
+
+def _line(spots: Sequence[Spot], common: Drawn) -> Iterable[Drawn]:
+    """A segment is dashed when an end of it is; a new piece starts where that changes."""
+    piece, before = 0, None
+    for one, other in pairwise(spots):
+        dashed = one.dashed or other.dashed
+        if before != dashed:
+            piece += 1
+            yield {**common, "kind": "line", "i": one.i, "x": one.x, "y": one.y, "piece": piece, "dashed": dashed}
+        yield {**common, "kind": "line", "i": other.i, "x": other.x, "y": other.y, "piece": piece, "dashed": dashed}
+        before = dashed
+
+
+def _band(spots: Sequence[Spot], common: Drawn) -> Iterable[Drawn]:
+    """A band over neighbours that have an interval; an interval that stands alone becomes a bar."""
+    stretch: list[Spot] = []
+    piece = 0
+    for spot in [*spots, None]:
+        if spot is not None and spot.low is not None and spot.high is not None:
+            stretch.append(spot)
+            continue
+        piece += 1
+        kind = "band" if len(stretch) > 1 else "bar"
+        for one in stretch:
+            yield {**common, "kind": kind, "i": one.i, "x": one.x, "lo": one.low, "hi": one.high, "piece": piece}
+        stretch = []
+
+
+def colours(groups: Sequence[str], title: str | None,
+            present: Collection[str] | None = None) -> tuple[alt.Color, alt.Stroke, alt.Fill, alt.Shape]:
+    """Channels that tell groups apart, with the same order everywhere; one legend, none for a single group.
+
+    `present` are those that occur where not all do: a variant keeps its colour in every chart.
+    """
+    shown = [group for group in groups if present is None or group in present]
+    legend = alt.Legend(symbolStrokeWidth=1.6, symbolOpacity=1, values=shown) if len(groups) > 1 else None
+    scale = alt.Scale(domain=list(groups))
+    return (alt.Color("group:N", title=title, scale=scale, legend=legend),
+            alt.Stroke("group:N", title=title, scale=scale, legend=legend),
+            alt.Fill("group:N", title=title, scale=scale, legend=legend),
+            alt.Shape("group:N", title=title, scale=scale, legend=legend))
+
+
+def layers(x: alt.X, y: alt.Y, groups: Sequence[str], data: Sequence[Drawn], *, title: str | None = None,
+           ordinal: bool = False) -> list[alt.Chart]:
+    """Layers for the kinds of rows that occur, back to front; `ordinal` sets groups beside each other."""
+    kinds = {row["kind"] for row in data}
+    colour, stroke, fill, shape = colours(groups, title, {row["group"] for row in data})
+    place: dict[str, Any] = {"x": x, "y": y}
+    if ordinal and len(groups) > 1:
+        beside = [group for group in groups if any(row["group"] == group for row in data)]
+        place["xOffset"] = alt.XOffset("group:N", scale=alt.Scale(domain=beside, paddingOuter=0.9))
+    interval = {**place, "y": _interval(y), "y2": alt.Y2("hi")}
+    drawn: list[alt.Chart] = []
+
+    def layer(kind: str, **mark: Any) -> alt.Chart:
+        chart = alt.Chart(mark=alt.MarkDef(**mark))
+        return chart.transform_filter(f"datum.kind === '{kind}'")
+
+    if "band" in kinds:
+        # No order channel: an area would take it for stacking and fall into single points. It runs along x anyway.
+        drawn.append(layer("band", type="area", opacity=0.2, clip=True)
+                     .encode(**interval, color=colour, detail="piece:N"))
+    if "bar" in kinds:
+        drawn.append(layer("bar", type="rule", strokeWidth=1.5, opacity=0.7).encode(**interval, color=colour))
+    if "line" in kinds:
+        dash = alt.StrokeDashValue([1, 0], condition={"test": "datum.dashed", "value": [5, 4]})
+        drawn.append(layer("line", type="line")
+                     .encode(**place, color=colour, detail="piece:N", order="i:Q", strokeDash=dash))
+    if "dot" in kinds:
+        drawn.append(layer("dot", type="circle", size=10, opacity=0.55)
+                     .encode(**place, color=colour, tooltip="tip:N"))
+    if "cross" in kinds:
+        drawn.append(layer("cross", type="point", shape=CROSS, size=36, strokeWidth=1.8, filled=False, opacity=1)
+                     .encode(**place, color=colour, tooltip="tip:N"))
+    hollow = alt.FillOpacityValue(1, condition={"test": "datum.hollow", "value": 0})
+    drawn.append(layer("point", type="point", filled=False, strokeWidth=1.6, opacity=1)
+                 .encode(**place, stroke=stroke, fill=fill, shape=shape, fillOpacity=hollow,
+                         tooltip="tip:N"))
+    return drawn
+
+
+def _interval(y: alt.Y) -> alt.Y:
+    """The same vertical channel, reading the interval's lower end."""
+    channel = y.copy(deep=False)
+    channel.shorthand = "lo:Q"
+    return channel

@@ -1,0 +1,79 @@
+"""Throughput and latency in one table, `1623 MiB/s @ 45 µs`: what came through, and how long each I/O took for it."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from ..compare.model import Cell, Comparison
+from ..errors import UsageError
+from ..units import readable_unit
+from . import words
+from .axes import key_text
+from .model import Chart, Row, slug, specify, unchecked
+from .tables import Cells, grid_panels, picture
+
+
+@unchecked
+def matrix(throughput: Comparison, latency: Comparison) -> Chart:
+    """A table for each variant (and level of the table factor); colour deepens with throughput.
+
+    One unit of each kind for the whole picture. A place measured on one side only shows a dash for the other; a star
+    marks a SUSPECT value. Raises UsageError where the two comparisons have different axes.
+    """
+    axes = [(one.rows, one.cols, one.tables) for one in (throughput, latency)]
+    if axes[0] != axes[1]:
+        raise UsageError("throughput and latency are compared over different factors",
+                         hint="ask for the same rows, columns and tables in both comparisons")
+    scales = [_unit([cell.estimate.value for cell in one.cells if cell.estimate.value], one.metric.unit)
+              for one in (throughput, latency)]
+    labels = grid_panels(throughput, throughput.variants)
+    cells: Cells = []
+    rows: list[Row] = []
+    factors = (*throughput.tables, *throughput.cols, *throughput.rows)
+    for (table, variant), panel in labels.items():
+        for row in throughput.row_levels:
+            for col in throughput.col_levels:
+                sides = [one.cell(table, row, col, variant) for one in (throughput, latency)]
+                if sides == [None, None]:
+                    continue
+                fast, slow = (side.estimate if side is not None else None for side in sides)
+                words_of = [_text(side, *scale) for side, scale in zip(sides, scales, strict=True)]
+                cells.append({"row": key_text(row), "col": key_text(col), "panel": panel, "line1": " @ ".join(words_of),
+                              "score": _score(sides[0], scales[0][1]), "tip": f"{panel or variant}: {' @ '.join(words_of)}"})
+                place = dict(zip(factors, (*table, *col, *row), strict=True))
+                rows.append({**place, "variant": variant, throughput.metric.name: fast and fast.value,
+                             f"{throughput.metric.name} unit": throughput.metric.unit,
+                             latency.metric.name: slow and slow.value, f"{latency.metric.name} unit": latency.metric.unit,
+                             "label": " @ ".join(words_of)})
+    title = f"{words.capital(throughput.metric.title)} @ {latency.metric.title.partition(': ')[2] or latency.metric.title}"
+    marks = [*words.fixed(throughput), "colour deepens with throughput"]
+    if any(cell["line1"].find("*") >= 0 for cell in cells):
+        marks.append("* suspect")
+    top = max((cell["score"] for cell in cells), default=0.0)
+    colour = alt.Color("score:Q", legend=None, scale=alt.Scale(domain=[0, top or 1.0], interpolate="lab"))
+    drawn = picture(throughput, cells, list(labels.values()), colour)
+    columns = (*factors, "variant", throughput.metric.name, f"{throughput.metric.name} unit", latency.metric.name,
+               f"{latency.metric.name} unit", "label")
+    return Chart(slug(throughput.metric.name, "at", latency.metric.name), title,
+                 specify(drawn, {"rows": cells}, title=title, marks=marks), columns, tuple(rows), words.sentences(marks))
+
+
+def _unit(values: list[float], base: str) -> tuple[str, float]:
+    """The readable unit, or the next smaller one where that gives whole numbers of two to four digits."""
+    symbol, scale = readable_unit(values, base)
+    if values and min(values) / scale < 10:
+        smaller, step = readable_unit([0.999 * scale], base)
+        if step < scale and max(values) / step < 10_000:
+            return smaller, step
+    return symbol, scale
+
+
+def _text(cell: Cell | None, symbol: str, scale: float) -> str:
+    if cell is None or cell.estimate.value is None:
+        return "—"
+    return f"{words.short(cell.estimate.value / scale, 4)}{words.star(cell.estimate)} {symbol}".rstrip()
+
+
+def _score(cell: Cell | None, scale: float) -> float:
+    value = cell.estimate.value if cell is not None else None
+    return 0.0 if value is None else float(f"{max(value, 0.0) / scale:.5g}")

@@ -1,0 +1,135 @@
+"""The latency's distribution up to its far tail: pooled over repetitions, with what repetitions say about its certainty."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import altair as alt
+
+from ..results.model import Histogram
+from ..units import format_quantity
+from . import words
+from .axes import level_text, value_axis
+from .lines import Drawn, Spot, layers, rows_of
+from .model import Chart, Row, slug, specify, unchecked
+from .panels import panels
+
+STANDARD = (1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999, 99.9995, 99.9999)
+"""Per cents that every curve holds as far as its count allows: those that fio prints, and the tail beyond."""
+
+BEYOND = 10
+"""I/Os that must lie beyond a percentile for it to be drawn; with fewer it is an anecdote."""
+
+_STEPS = 8
+"""Points per decade of the tail between the standard ones, so that the curve shows its steps."""
+
+
+@dataclass(frozen=True)
+class Tail:
+    """One variant's latencies at one place, read at some per cents.
+
+    Attributes:
+        percents: ascending, below 100; values, lows, highs: seconds, None where there is none (lows and highs: a single
+            repetition); all of shape (n,).
+        count: I/Os pooled; repetitions: runs they came from.
+    """
+
+    variant: str
+    percents: tuple[float, ...]
+    values: tuple[float | None, ...]
+    lows: tuple[float | None, ...]
+    highs: tuple[float | None, ...]
+    count: int
+    repetitions: int
+
+
+def tail(variant: str, histograms: Sequence[Histogram], *, confidence: float = 0.95) -> Tail:
+    """Pool one variant's histograms (one per repetition, same grid) and read them at every per cent their count allows.
+
+    Raises ValueError for histograms of different grids.
+    """
+    from ..stats.tails import pooled_quantiles  # the native core, which other charts do without
+
+    bits = {histogram.bits for histogram in histograms}
+    if len(bits) > 1:
+        raise ValueError(f"histograms of different grids can't be pooled: {sorted(bits)} bits")
+    count = sum(int(histogram.counts.sum()) for histogram in histograms)
+    percents = percents_for(count)
+    read = pooled_quantiles([(one.indices, one.counts) for one in histograms], bits.pop() if bits else 6,
+                            [percent / 100 for percent in percents], confidence=confidence) if percents else []
+    seconds = [tuple(None if value is None else value / 1e9 for value in three) for three in read]
+    return Tail(variant, tuple(percents), *(tuple(three[part] for three in seconds) for part in range(3)),
+                count=count, repetitions=sum(bool(one.counts.sum()) for one in histograms))
+
+
+def percents_for(count: int) -> list[float]:
+    """Per cents that `count` I/Os can answer, ascending: at least `BEYOND` of them lie beyond each, or it is the median."""
+    if count < 1:
+        return []
+    between = [100 * (1 - 10 ** (-step / _STEPS)) for step in range(1, 7 * _STEPS)]
+    every = sorted({*STANDARD, *(round(percent, 7) for percent in between)})
+    return [percent for percent in every if percent <= 50 or count * (1 - percent / 100) >= BEYOND * (1 - 1e-9)]
+
+
+@unchecked
+def percentiles(tails: Sequence[Tail], *, title: str = "Latency percentiles", cell: Mapping[str, object] | None = None,
+                confidence: float = 0.95) -> Chart:
+    """Latency against percentile, a line per variant; the axis gives every decade of the tail the same room.
+
+    Args:
+        tails: of one place of the sweep, the baseline's first (see `tail`).
+        cell: factor levels of that place, for the heading.
+    """
+    values = [value for one in tails for part in (one.values, one.lows, one.highs) for value in part]
+    y = value_axis("latency", "s", values)
+    drawn: list[Drawn] = []
+    rows: list[Row] = []
+    place = dict(cell or {})
+    for one in tails:
+        spots = []
+        points = zip(one.percents, one.values, one.lows, one.highs, strict=True)
+        for i, (percent, value, low, high) in enumerate(points):
+            if value is None:
+                continue
+            label = format_quantity(value, "s")
+            rows.append({**place, "variant": one.variant, "percent": percent, "value": value, "low": low, "high": high,
+                         "unit": "s", "ios": one.count, "repetitions": one.repetitions, "label": label})
+            if (height := y.drawn(value)) is not None:
+                spots.append(Spot(i, float(f"{100 / (100 - percent):.9g}"), height, y.drawn(low), y.drawn(high),
+                                  tip=f"{one.variant}: {percent:.7g} % of I/Os within {label}"))
+        lines = rows_of(spots, {"group": one.variant})
+        # Points would bury the line: only the percentiles that people name get one.
+        named = {spot.i for spot in spots if one.percents[spot.i] >= 50 and one.percents[spot.i] in STANDARD}
+        drawn += [row for row in lines if row["kind"] != "point" or row["i"] in named]
+    division = panels([""])
+    groups = list(dict.fromkeys(one.variant for one in tails))
+    picture = division.draw(layers(_axis(drawn), y.encode_y(division.height), groups, drawn))
+    marks = [*([", ".join(f"{name} = {level_text(level)}" for name, level in place.items())] if place else []),
+             *_marks(tails, confidence), *y.notes]
+    return Chart(slug(title, *place.values()), title, specify(picture, {"rows": drawn}, title=title, marks=marks),
+                 (*place, "variant", "percent", "value", "low", "high", "unit", "ios", "repetitions", "label"),
+                 tuple(rows), words.sentences(marks))
+
+
+def _axis(drawn: Sequence[Drawn]) -> alt.X:
+    """One over what lies beyond, on a log axis, labelled with the per cent it stands for."""
+    most = max((float(row["x"]) for row in drawn), default=100.0)
+    decades = max(2, math.ceil(math.log10(most) - 1e-9))
+    ticks = [1.0, 2.0, *(float(10**decade) for decade in range(1, decades + 1))]
+    label = "format(100 - 100 / datum.value, '.10~r') + ' %'"
+    return alt.X("x:Q", title="share of I/Os at or below",
+                 scale=alt.Scale(type="log", domain=[1, max(most * 1.05, 20)], nice=False),
+                 axis=alt.Axis(values=[tick for tick in ticks if tick <= max(most * 1.05, 20)], labelExpr=label))
+
+
+def _marks(tails: Sequence[Tail], confidence: float) -> list[str]:
+    if not any(one.count for one in tails):
+        return ["no latency histogram here"]
+    said = [f"{one.variant}: {one.count:,} I/Os of {one.repetitions} {'run' if one.repetitions == 1 else 'runs'}"
+            .replace(",", "\u2009") for one in tails]
+    if any(low is not None for one in tails for low in one.lows):
+        said.append(f"band: {confidence * 100:g} % interval over repetitions")
+    said.append(f"drawn while at least {BEYOND} I/Os lie beyond")
+    return said

@@ -1,0 +1,171 @@
+"""What one run did second by second: rates, latencies and devices on one time axis, gaps and stalls marked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from ..metrics import find
+from ..results.model import Series
+from ..units import format_quantity
+from . import words
+from .axes import NUMBER, ValueAxis, value_axis
+from .lines import Drawn, colours
+from .model import Chart, Row, slug, specify, unchecked
+
+MOST_POINTS = 2000
+"""Readings of one line beyond which its lowest and highest per bucket are drawn."""
+
+_WIDTH, _HEIGHT = 680, 150
+Span = tuple[float, float]
+
+
+@unchecked
+def series(lines: Sequence[Series], *, title: str = "Per second", stalls: Sequence[Span] = ()) -> Chart:
+    """Series of one run, a panel for each unit, over seconds since the window's start.
+
+    Args:
+        lines: in order of drawing; nan stands for a second that nothing is known of: the line breaks there and the gap
+            is hatched where no line of the panel has a value.
+        stalls: spans (start, end) in seconds in which no byte moved, shaded in every panel.
+
+    Panels share the time axis. More than `MOST_POINTS` readings are thinned to the lowest and highest of each bucket,
+    and the chart says so; its CSV has them all.
+    """
+    units = list(dict.fromkeys(one.unit for one in lines))
+    times = [float(time) for one in lines for time in one.time if math.isfinite(time)]
+    start, end = min([0.0, *times]), max([1.0, *times])
+    x = alt.X("x:Q", title=None, scale=alt.Scale(domain=[start, end], nice=False, zero=False),
+              axis=alt.Axis(grid=False, labelExpr=NUMBER))
+    last = x.copy(deep=False)
+    last.title = "seconds since the window began"
+    panels: list[alt.LayerChart] = []
+    data: dict[str, list[Drawn]] = {}
+    thinned, gaps = 0, False
+    notes: list[str] = []
+    for unit in units:
+        here = [one for one in lines if one.unit == unit]
+        y = value_axis(_title(here), unit, [float(value) for one in here for value in one.values], log=unit == "s")
+        buckets = max((math.ceil(2 * len(one.time) / MOST_POINTS) for one in here), default=1)
+        thinned = max(thinned, buckets if buckets > 2 else 0)
+        holes = _gaps(here)
+        gaps = gaps or bool(holes)
+        notes += [note for note in y.notes if note not in notes]
+        data[f"panel{len(panels)}"] = [row for one in here for row in _line(one, y)]
+        panels.append(_panel(here, f"panel{len(panels)}", y, last if unit == units[-1] else x, holes, stalls, (start, end)))
+    marks = []
+    if stalls:
+        marks.append("shaded: stalled, no byte moved")
+    if gaps:
+        marks.append("hatched: nothing known")
+    if thinned:
+        marks.append(f"thinned: lowest and highest of every {thinned} readings")
+    marks += notes if lines else ["no per-second series here"]
+    picture = alt.VConcatChart(vconcat=panels or [_empty(last)], spacing=14).resolve_scale(color="independent", x="shared")
+    rows: tuple[Row, ...] = tuple(
+        {"series": one.name, "seconds": float(time), "value": float(value) if math.isfinite(value) else None,
+         "unit": one.unit, "label": format_quantity(float(value), one.unit)}
+        for one in lines for time, value in zip(one.time, one.values, strict=True))
+    return Chart(slug(title), title, specify(picture, data, title=title, marks=marks),
+                 ("series", "seconds", "value", "unit", "label"), rows, words.sentences(marks))
+
+
+def _panel(lines: Sequence[Series], data: str, y: ValueAxis, x: alt.X, holes: Sequence[Span], stalls: Sequence[Span],
+           window: Span) -> alt.LayerChart:
+    names = [one.name for one in lines]
+    vertical = y.encode_y(_HEIGHT)
+    drawn: list[Any] = []
+    if stalls:
+        source = alt.InlineData(values=[{"x": first, "x2": last} for first, last in stalls])
+        drawn.append(alt.Chart(source, mark=alt.MarkDef(type="rect", style="stall", clip=True)).encode(x=x, x2="x2:Q"))
+    if holes:
+        source = alt.InlineData(values=list(_hatching(holes, window)))
+        drawn.append(alt.Chart(source, mark=alt.MarkDef(type="rule", style="gap", clip=True))
+                     .encode(x=x, x2="x2:Q", y=alt.value(_HEIGHT), y2=alt.value(0)))
+    colour = colours(names, None)[0]
+    rows = alt.NamedData(name=data)
+    base = {"x": x, "y": vertical, "color": colour}
+    drawn.append(alt.Chart(rows, mark=alt.MarkDef(type="line", strokeWidth=1.4, clip=True))
+                 .transform_filter("!datum.alone").encode(**base, detail="piece:N"))
+    drawn.append(alt.Chart(rows, mark=alt.MarkDef(type="circle", size=14, opacity=1, clip=True))
+                 .transform_filter("datum.alone").encode(**base))
+    return alt.LayerChart(layer=drawn, width=_WIDTH, height=_HEIGHT)
+
+
+def _title(lines: Sequence[Series]) -> str:
+    """What the panel's lines have in common: the metric's title for one, the names' last word for several."""
+    if len(lines) == 1:
+        metric = find(lines[0].name)
+        return metric.title if metric else lines[0].name
+    last = {one.name.partition("[")[0].rpartition(".")[2] for one in lines}
+    titles = {"iops": "I/O operations per second", "bw": "throughput", "util": "device busy"}
+    return titles.get(word, word) if len(last) == 1 and (word := last.copy().pop()) else "latency" if lines[0].unit == "s" else ""
+
+
+def _line(one: Series, y: ValueAxis) -> Iterable[Drawn]:
+    """Drawn readings in pieces that end at gaps; `alone` marks a piece of one reading."""
+    piece: list[Drawn] = []
+    number = 0
+    for time, value in [*_thin(one), (math.inf, math.nan)]:
+        height = y.drawn(value)
+        if height is not None and math.isfinite(time):
+            piece.append({"group": one.name, "x": round(time, 3), "y": height, "piece": number, "alone": False})
+            continue
+        if len(piece) == 1:
+            piece[0]["alone"] = True
+        yield from piece
+        piece, number = [], number + 1
+
+
+def _thin(one: Series) -> list[tuple[float, float]]:
+    """The readings, or the lowest and highest of each bucket where there are too many; a bucket of nan stays a gap."""
+    times, values = np.asarray(one.time, float), np.asarray(one.values, float)
+    size = math.ceil(2 * len(times) / MOST_POINTS)
+    if size <= 2:
+        return list(zip(times.tolist(), values.tolist(), strict=True))
+    kept: list[tuple[float, float]] = []
+    for first in range(0, len(times), size):
+        bucket = values[first:first + size]
+        known = np.flatnonzero(np.isfinite(bucket))
+        if not len(known):
+            kept.append((float(times[first]), math.nan))
+            continue
+        ends = sorted({int(known[bucket[known].argmin()]), int(known[bucket[known].argmax()])})
+        kept += [(float(times[first + end]), float(bucket[end])) for end in ends]
+    return kept
+
+
+def _gaps(lines: Sequence[Series]) -> list[Span]:
+    """Spans in which no line of the panel has a value, as readings without one and as holes in time."""
+    known = sorted({float(time) for one in lines for time, value in zip(one.time, one.values, strict=True)
+                    if math.isfinite(value) and math.isfinite(time)})
+    every = sorted({float(time) for one in lines for time in one.time if math.isfinite(time)})
+    if not every:
+        return []
+    steps = np.diff(every)
+    step = float(np.median(steps)) if len(steps) else 1.0
+    edges = [every[0] - step, *known, every[-1] + step]
+    spans = [(before + step / 2, after - step / 2) for before, after in pairwise(edges)
+             if after - before > 1.6 * step]
+    return [(max(first, 0.0), last) for first, last in spans if last > max(first, 0.0)]
+
+
+def _hatching(holes: Sequence[Span], window: Span) -> Iterable[dict[str, float]]:
+    """Slanted strokes over each hole, about eight pixels apart."""
+    pixels = _WIDTH / max(window[1] - window[0], 1e-9)
+    for first, last in holes:
+        strokes = max(2, round((last - first) * pixels / 8))
+        step = (last - first) / strokes
+        for stroke in range(strokes):
+            left = first + stroke * step
+            yield {"x": round(left, 4), "x2": round(left + step, 4)}
+
+
+def _empty(x: alt.X) -> alt.LayerChart:
+    chart = alt.Chart(alt.InlineData(values=[]), mark=alt.MarkDef(type="line")).encode(x=x)
+    return alt.LayerChart(layer=[chart], width=_WIDTH, height=_HEIGHT)

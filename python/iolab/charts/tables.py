@@ -1,0 +1,50 @@
+"""Pictures of tables: a coloured rectangle with words in it for each place of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from ..compare.model import Comparison, Key
+from .axes import key_text, named_text
+from .panels import Panels
+
+Cells = list[dict[str, Any]]
+
+
+def grid_panels(comparison: Comparison, variants: Sequence[str]) -> dict[tuple[Key, str], str]:
+    """Headings by (table, variant): only what distinguishes one from another."""
+    present = {(cell.table, cell.variant) for cell in comparison.cells}
+    labels = {}
+    for table in comparison.table_levels or ((),):
+        for variant in variants:
+            if (table, variant) in present:
+                parts = [named_text(comparison.tables, table)] if table else []
+                parts += [variant] if len(variants) > 1 else []
+                labels[(table, variant)] = ", ".join(parts)
+    return labels or {((), ""): ""}
+
+
+def picture(comparison: Comparison, cells: Cells, labels: Sequence[str], colour: alt.Color,
+            lines: int = 1) -> alt.TopLevelMixin:
+    """Cells with fields `row`, `col`, `panel`, `line1` (and `line2`), `score`, drawn as tables side by side."""
+    rows = [key_text(key) for key in comparison.row_levels] or [""]
+    cols = [key_text(key) for key in comparison.col_levels] or [""]
+    longest = max((len(str(cell[f"line{n + 1}"])) for cell in cells for n in range(lines)), default=4)
+    cell_width = max(64, round(longest * 6.4) + 14, round(max(map(len, cols)) * 6.4) + 10)
+    width, height = cell_width * len(cols), (20 + 18 * lines) * len(rows)
+    side = max(1, min(len(labels), 960 // max(width, 1), 4))
+    x = alt.X("col:N", title=", ".join(comparison.cols) or None, scale=alt.Scale(domain=cols, padding=0),
+              axis=alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False, labelLimit=0))
+    y = alt.Y("row:N", title=", ".join(comparison.rows) or None, scale=alt.Scale(domain=rows, padding=0),
+              axis=alt.Axis(domain=False, ticks=False, labelLimit=0))
+    tip = "tip:N"
+    layers = [
+        alt.Chart(mark=alt.MarkDef(type="rect", style="cell")).encode(x=x, y=y, color=colour, tooltip=tip)]
+    for n in range(lines):
+        dy = (2 * n - (lines - 1)) * 8
+        mark = alt.MarkDef(type="text", dy=dy, baseline="middle", fontWeight=600 if n else 400)
+        layers.append(alt.Chart(mark=mark).encode(x=x, y=y, text=f"line{n + 1}:N", tooltip=tip))
+    return Panels(tuple(dict.fromkeys(labels)), side, width, height).draw(layers, own_axes=True)

@@ -1,0 +1,60 @@
+"""`iolab compare`: every variant against the baseline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .options import format_option, open_results, results_argument
+
+FORMATS = ("text", "csv", "json", "markdown", "benchstat")
+
+
+def _names(_: click.Context, __: click.Parameter, value: str | None) -> list[str] | None:
+    return None if value is None else [name.strip() for name in value.split(",") if name.strip()]
+
+
+@click.command("compare", short_help="Compare every variant with the baseline, with intervals and tests.")
+@results_argument
+@click.option("--metric", help="What to compare, such as write.iops or write.lat.mean; two with @ between them give a matrix of "
+              "both (write.bw@write.lat.mean). Default: the first that was measured.")
+@click.option("--baseline", help="The variant that the others are compared with. Default: the study's.")
+@click.option("--rows", callback=_names, help="Factors of the rows, with commas. Default: the load.")
+@click.option("--cols", callback=_names, help="Factors of the columns. Default: the next largest.")
+@click.option("--tables", callback=_names, help="Factors that split the tables. Default: every other one that varies.")
+@click.option("--ignore", callback=_names, help="Factors to pool within a cell; named as hidden variation.")
+@click.option("--where", multiple=True, metavar="FACTOR=LEVEL[,LEVEL]", help="Only these runs; may be given again.")
+@click.option("--unit", help="Unit to write values in, such as us or MiB/s. Default: a readable one.")
+@click.option("--precision", type=click.IntRange(0, 15), help="Digits after the point.")
+@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True, help="Of every interval.")
+@format_option(*FORMATS)
+def command(path: Path, metric: str | None, baseline: str | None, rows: list[str] | None, cols: list[str] | None,
+            tables: list[str] | None, ignore: list[str] | None, where: tuple[str, ...], unit: str | None,
+            precision: int | None, confidence: float, style: str) -> None:
+    """Compare every variant with the baseline.
+
+    The values are geometric means over blocks; a change stands with its interval and its test: q is Benjamini-Hochberg's
+    over the whole sweep, and ~ means undecided. docs/method/comparison.md says how it is done and why.
+    """
+    from ..compare.axes import parse_where
+    from ..compare.compare import compare
+    from ..compare.model import Comparison
+    from ..compare.render.matrix import render_matrix
+    from ..registry import load
+
+    results = open_results(path)
+    conditions = parse_where(where)
+    chosen = metric or results.default_metric()
+
+    def compared(name: str, in_unit: str | None) -> Comparison:
+        return compare(results.runs, name.strip(), baseline=baseline or results.baseline, rows=rows, cols=cols, tables=tables,
+                       ignore=ignore or (), where=conditions, shown_unit=in_unit, confidence=confidence)
+
+    if "@" in chosen:
+        first, second = chosen.split("@", 1)
+        units = (unit.split("@", 1) + [""])[:2] if unit else ["", ""]
+        text = render_matrix(compared(first, units[0] or None), compared(second, units[1] or None), style, precision=precision)
+    else:
+        text = load("renderer", style)().render(compared(chosen, unit), precision=precision)
+    click.echo(text, nl=False)

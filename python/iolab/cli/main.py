@@ -1,0 +1,104 @@
+"""`iolab`: the command line. The only place that prints and exits.
+
+Data goes to stdout, words to stderr. Exit codes: 0 done; 1 something failed; 2 the command line or what it names is
+wrong; 3 a file or results directory can't be used; 4 the study file is wrong; 5 a run failed; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+COMMANDS = {
+    "run": ("run", "make"),
+    "import": ("importing", "make"),
+    "show": ("show", "look"),
+    "compare": ("compare", "look"),
+    "report": ("report", "look"),
+    "catalog": ("catalog", "tend"),
+}
+"""Command to its module in `cli`, and the heading it stands under."""
+
+HEADINGS = {"make": "Make", "look": "Look (PATH is what run or import made)", "tend": "Tend"}
+
+
+class _Commands(click.Group):
+    """Loads a command's module when it is named, so that `--help` costs nothing."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(f".{COMMANDS[name][0]}", __package__)
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for heading, title in HEADINGS.items():
+            rows = []
+            for name, (_, place) in COMMANDS.items():
+                command = self.get_command(ctx, name)
+                if place == heading and command is not None:
+                    rows.append((name, command.get_short_help_str(90)))
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from .. import __version__
+
+        click.echo(f"iolab {__version__}")
+        ctx.exit()
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+             epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 unusable file, 4 wrong study, 5 failed run, 130 interrupted.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+def group(debug: bool) -> None:
+    """A storage performance laboratory: A/B studies of real storage under real load, judged, compared and reported."""
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(run(sys.argv[1:] if args is None else args))
+
+
+def run(args: list[str]) -> int:
+    """Run the command line; returns the exit code. Errors become one line on stderr, unless `--debug` is given."""
+    from ..errors import IolabError
+
+    debug = "--debug" in args
+    try:
+        result: Any = group.main(args=[arg for arg in args if arg != "--debug"], prog_name="iolab", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        where = f"{error.ctx.command_path}: " if isinstance(error, click.UsageError) and error.ctx else ""
+        click.echo(f"iolab: {where}{error.format_message()} (see --help)".replace("iolab: iolab ", "iolab "), err=True)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("iolab: interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        # the reader (head, less) has gone: nothing is left to say to it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except IolabError as error:
+        if debug:
+            raise
+        click.echo(f"iolab: {error}", err=True)
+        return error.exit_code
+    except OSError as error:
+        if debug or error.filename is None:
+            raise
+        click.echo(f"iolab: {error.filename}: {error.strerror}", err=True)
+        return 1

@@ -1,0 +1,59 @@
+"""Options that several commands share, and how results are opened by them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from ..results.open import Results
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+PATH = click.Path(path_type=Path)
+
+
+def results_argument(function: Decorated) -> Decorated:
+    """The PATH of a results directory."""
+    return click.argument("path", metavar="RESULTS", type=PATH)(function)
+
+
+def output_option(help_text: str, *, required: bool = True) -> Callable[[Decorated], Decorated]:
+    """`-o`, `--output`."""
+    return click.option("-o", "--output", type=PATH, required=required, help=help_text)
+
+
+def format_option(*names: str) -> Callable[[Decorated], Decorated]:
+    """`--format`, the first name being the default."""
+    return click.option("--format", "style", type=click.Choice(names), default=names[0], show_default=True,
+                        help="How to write it; csv and json are unrounded.")
+
+
+def open_results(path: Path) -> Results:
+    """Open results with a bar on stderr while evidence is read."""
+    from ..api import open as opened
+
+    return opened(path, progress=_bar)
+
+
+def _bar(done: int, total: int) -> None:
+    """A one-line count, on terminals only."""
+    if not sys.stderr.isatty():
+        return
+    end = "\r\033[K" if done == total else ""
+    sys.stderr.write(f"\rreading evidence: {done} of {total} runs{end}")
+    sys.stderr.flush()
+
+
+def command_line() -> list[str]:
+    """The command as typed, to be recorded: `iolab` and its arguments."""
+    return ["iolab", *sys.argv[1:]]
+
+
+def say(text: str) -> None:
+    """Words to stderr."""
+    click.echo(text, err=True)

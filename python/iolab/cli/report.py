@@ -1,0 +1,37 @@
+"""`iolab report`: one HTML file, or each chart as a file with its CSV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .options import PATH, open_results, results_argument, say
+
+
+@click.command("report", short_help="Write the report as one HTML file, or its charts as files.")
+@results_argument
+@click.option("-o", "--output", type=PATH, help="The HTML file. Default: report.html in the results directory.")
+@click.option("--charts", type=PATH, metavar="DIR", help="Write each chart into this directory instead, with its CSV.")
+@click.option("--format", "style", type=click.Choice(["svg", "png"]), default="svg", show_default=True, help="Of the charts.")
+def command(path: Path, output: Path | None, charts: Path | None, style: str) -> None:
+    """Write the report: one HTML file that opens from disk without a network, or its charts as SVG or PNG."""
+    from ..errors import UsageError
+
+    if charts is not None and output is not None:
+        raise UsageError("--charts writes files of its own, -o writes the report", hint="give one of them")
+    results = open_results(path)
+    if charts is not None:
+        from ..charts.export import export
+
+        written = export(results.chart.all(), charts, style)
+        say(f"wrote {len(written)} files into {charts}")
+        return
+    from ..report.build import build_report
+    from ..results.manifest import write_atomically
+
+    target = output or path / "report.html"
+    html = build_report(results, target.parent)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(target, html)
+    say(f"wrote {target} ({len(html.encode()) / 1e6:.1f} MB)")

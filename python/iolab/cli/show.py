@@ -1,0 +1,132 @@
+"""`iolab show`: what is in it: runs, verdicts with reasons, metrics, environment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import format_option, open_results, results_argument
+
+if TYPE_CHECKING:
+    from ..results.model import Run
+    from ..results.open import Results
+    from ..verdict import Reason
+
+
+@click.command("show", short_help="Show what is in it: runs, verdicts with their reasons, metrics, environment.")
+@results_argument
+@click.option("--runs", "every", is_flag=True, help="A line for each run.")
+@format_option("text", "json")
+def command(path: Path, every: bool, style: str) -> None:
+    """Show what results hold: runs, verdicts with their reasons, metrics, environment."""
+    results = open_results(path)
+    if style == "json":
+        click.echo(json.dumps(as_json(results), indent=1, ensure_ascii=False, default=str))
+        return
+    click.echo("\n".join([*_head(results), *_reasons(results), *(_runs(results) if every else []), *_rest(results)]))
+
+
+def as_json(results: Results) -> dict[str, Any]:
+    """`{"schema": 1, "kind": "results", "runs": [...], ...}`: what scripts may rely on."""
+    manifest = results.manifest
+    return {
+        "schema": 1, "kind": "results", "name": manifest.name, "origin": manifest.origin, "baseline": results.baseline,
+        "variants": manifest.variants, "factors": manifest.factors, "metrics": results.metrics(),
+        "verdicts": _counts(results), "environment": results.environment(), "reproduce": manifest.reproduce,
+        "runs": [{
+            "run": run.id, "variant": run.variant, "factors": dict(run.factors), "repetition": run.plan.repetition,
+            "block": run.plan.block, "host": run.plan.host, "status": run.plan.status, "verdict": run.verdict.as_json(),
+            "metrics": {name: observation.value for name, observation in run.observations.items()},
+            "evidence": str(run.evidence), "assumptions": list(run.assumptions),
+        } for run in results.runs],
+    }
+
+
+def _counts(results: Results) -> dict[str, int]:
+    from ..verdict import Level
+
+    counted = {level.value: sum(run.verdict.level is level for run in results.runs) for level in Level}
+    return {level: count for level, count in counted.items() if count}
+
+
+def _head(results: Results) -> list[str]:
+    from ..compare.axes import level_text, levels
+    from ..metrics import of
+    from ..units import readable_unit
+
+    manifest = results.manifest
+    kind = {"run": "runs made here", "tree": "imported files", "table": "published numbers"}[manifest.origin]
+    lines = [f"{manifest.name}: {len(results.runs)} runs, {kind}"]
+    lines += [f"  {line}" for line in manifest.description.splitlines()]
+    named = [f"{name} (baseline)" if name == results.baseline else name for name in manifest.variants]
+    lines.append(f"variants  {', '.join(named)}")
+    for name in manifest.factors:
+        swept = ", ".join(level_text(key[0]) for key in levels(results.runs, [name]) if key[0] is not None)
+        lines.append(f"factor    {name}: {swept}")
+    lines.append(f"verdicts  {', '.join(f'{count} {level}' for level, count in _counts(results).items())}")
+    ratios = [value for run in results.runs if (value := run.value("littles_law")) is not None]
+    if ratios:
+        lines.append(f"Little's law  L/C from {min(ratios):.3f} to {max(ratios):.3f} over {len(ratios)} closed-loop runs")
+    lines.append("metrics")
+    for name in results.metrics():
+        if not of(name).headline:
+            continue
+        values = [value for run in results.runs if (value := run.value(name)) is not None]
+        symbol, scale = readable_unit(values, run_unit(results.runs, name))
+        low, high = (f"{end / scale:.4g}" for end in (min(values), max(values)))
+        lines.append(f"  {name:18} {low} to {high} {symbol}".rstrip() + f", {len(values)} runs")
+    hidden = sum(not of(name).headline for name in results.metrics())
+    lines += [f"  and {hidden} more (iolab catalog metrics explains them)"] if hidden else []
+    return lines
+
+
+def run_unit(runs: list[Run], metric: str) -> str:
+    """The base unit in which runs hold a metric."""
+    return next(run.observations[metric].unit for run in runs if metric in run.observations)
+
+
+def _reasons(results: Results) -> list[str]:
+    """Each kind of reason with its runs, worst first."""
+    found: dict[tuple[int, str], list[tuple[Run, Reason]]] = {}
+    for run in results.runs:
+        for reason in run.verdict.reasons:
+            found.setdefault((-reason.level.rank, reason.code), []).append((run, reason))
+    lines = []
+    for (rank, code), each in sorted(found.items(), key=lambda item: item[0]):
+        level = "note" if rank == 0 else each[0][1].level.value
+        many = len({run.id for run, _ in each})
+        lines.append(f"{level}  {code}: {many} run{'s' if many > 1 else ''}")
+        shown = 8 if rank else 2
+        lines += [f"    {_place(run)}: {reason.text}" for run, reason in each[:shown]]
+        lines += [f"    and {len(each) - shown} more (--format json has them all)"] if len(each) > shown else []
+    return lines
+
+
+def _place(run: Run) -> str:
+    from ..compare.axes import axis_text
+
+    return " ".join(part for part in (run.id, run.variant, axis_text(run.factors.keys(), tuple(run.factors.values()))) if part)
+
+
+def _runs(results: Results) -> list[str]:
+    return ["runs", *(f"  {run.verdict.level.value:9} {_place(run)} repetition {run.plan.repetition} {run.plan.status}"
+                      for run in results.runs)]
+
+
+def _rest(results: Results) -> list[str]:
+    lines = []
+    facts = results.environment().get("fingerprint", {})
+    if facts:
+        lines += ["environment", *(f"  {name}: {value}" for name, value in facts.items())]
+    assumptions = dict.fromkeys(text for run in results.runs for text in run.assumptions)
+    if assumptions:
+        lines += ["assumed", *(f"  {text}" for text in list(assumptions)[:8])]
+        lines += [f"  and {len(assumptions) - 8} more"] if len(assumptions) > 8 else []
+    if results.manifest.reproduce:
+        import shlex
+
+        lines.append(f"made by   {shlex.join(results.manifest.reproduce)}")
+    return lines

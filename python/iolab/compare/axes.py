@@ -1,0 +1,140 @@
+"""Which factor is a row, a column or a table of its own: projections over a sweep, as benchstat's."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import UsageError
+from ..results.model import Run
+from .model import Key
+
+Where = Mapping[str, Sequence[str]]
+"""Factor (or `variant`, `host`, `block`) to the levels to keep, as typed."""
+
+LOADS = ("numjobs", "iodepth", "threads", "jobs", "rate_iops", "procs")
+"""Factors that are a load: the first choice for rows, and the x axis of charts."""
+
+
+BLOCK_SIZES = {"bs", "blocksize", "block_size", "recordsize"}
+"""Rates at different block sizes are different quantities: tables of their own, and no mean over them."""
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Factor names of each axis; `ignored` are pooled within a cell, `fixed` have one level."""
+
+    rows: tuple[str, ...]
+    cols: tuple[str, ...]
+    tables: tuple[str, ...]
+    ignored: tuple[str, ...]
+    fixed: dict[str, object]
+    unasked: tuple[str, ...]
+
+
+def parse_where(texts: Iterable[str]) -> dict[str, list[str]]:
+    """`media=hdd,ssd` and `disks=4` as a mapping; repeated factors add up. UsageError for what is no `name=level`."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, levels = text.partition("=")
+        if not equals or not name.strip() or not levels.strip():
+            raise UsageError(f"'{text}' is no condition", where="--where", hint="write factor=level or factor=level,level")
+        found.setdefault(name.strip(), []).extend(level.strip() for level in levels.split(","))
+    return found
+
+
+def select(runs: Sequence[Run], where: Where) -> list[Run]:
+    """The runs that meet every condition; UsageError for a factor or a level that isn't there, naming what is."""
+    selected = list(runs)
+    for name, wanted in where.items():
+        have = {level_text(level) for run in runs if (level := _level(run, name)) is not None}
+        if not have:
+            raise unknown_factor(name, runs)
+        for level in wanted:
+            if level not in have:
+                raise UsageError(f"there is no {name}={level}", where="--where",
+                                 hint=f"{name} is one of {', '.join(_natural(have))}")
+        selected = [run for run in selected if level_text(_level(run, name)) in wanted]
+    return selected
+
+
+def _level(run: Run, name: str) -> Any:
+    own = {"variant": run.variant, "host": run.plan.host, "block": run.plan.block, "repetition": run.plan.repetition}
+    return own[name] if name in own else run.factors.get(name)
+
+
+def level_text(level: object) -> str:
+    """A level as a user types it: 4, not 4.0."""
+    return f"{level:g}" if isinstance(level, float) else str(level)
+
+
+def axis_text(names: Iterable[str], key: Key) -> str:
+    """`disks=4 media=hdd`, for headings."""
+    return " ".join(f"{name}={level_text(level)}" for name, level in zip(names, key, strict=True))
+
+
+def _natural(texts: Iterable[str]) -> list[str]:
+    def key(text: str) -> tuple[int, float, str]:
+        try:
+            return 0, float(text), text
+        except ValueError:
+            return 1, 0.0, text
+
+    return sorted(texts, key=key)
+
+
+def unknown_factor(name: str, runs: Sequence[Run]) -> UsageError:
+    """The error for a factor that isn't in the runs."""
+    known = list(dict.fromkeys(factor for run in runs for factor in run.factors))
+    near = difflib.get_close_matches(name, known, n=1)
+    guess = f"did you mean '{near[0]}'? " if near else ""
+    there = f"factors are {', '.join(known)}" if known else "these runs have no factors"
+    return UsageError(f"unknown factor '{name}'", hint=f"{guess}{there}")
+
+
+def levels(runs: Iterable[Run], names: Sequence[str]) -> tuple[Key, ...]:
+    """Combinations of levels that occur, numbers ascending, text in order of appearance."""
+    order: dict[str, dict[object, int]] = {name: {} for name in names}
+    keys: dict[Key, None] = {}
+    for run in runs:
+        keys[key_of(run, names)] = None
+        for name in names:
+            order[name].setdefault(run.factors.get(name), len(order[name]))
+
+    def rank(key: Key) -> tuple[tuple[int, float], ...]:
+        return tuple((0, float(level)) if isinstance(level, int | float) else (1, float(order[name][level]))
+                     for name, level in zip(names, key, strict=True))
+
+    return tuple(sorted(keys, key=rank))
+
+
+def key_of(run: Run, names: Sequence[str]) -> Key:
+    """The run's levels of these factors."""
+    return tuple(run.factors.get(name) for name in names)
+
+
+def choose(runs: Sequence[Run], rows: Sequence[str] | None, cols: Sequence[str] | None, tables: Sequence[str] | None,
+           ignored: Sequence[str]) -> Axes:
+    """The axes asked for, filled up so that nothing varies unseen.
+
+    Rows left open take the load (or else the factor with most levels), columns the next; every other factor that
+    varies splits the tables, so that unlike things are pooled only when `ignored` says so.
+    """
+    names = list(dict.fromkeys(name for run in runs for name in run.factors))
+    for name in (*(rows or ()), *(cols or ()), *(tables or ()), *ignored):
+        if name not in names:
+            raise unknown_factor(name, runs)
+    counts = {name: len({run.factors.get(name) for run in runs}) for name in names}
+    asked = {*(rows or ()), *(cols or ()), *(tables or ()), *ignored}
+    free = [name for name in names if counts[name] > 1 and name not in asked]
+    numeric = {name for name in names if all(isinstance(run.factors.get(name), int | float) for run in runs)}
+    by_size = sorted(free, key=lambda name: (name not in LOADS, name in BLOCK_SIZES, name not in numeric, -counts[name]))
+    chosen_rows = tuple(rows) if rows is not None else tuple(by_size[:1])
+    rest = [name for name in by_size if name not in chosen_rows]
+    chosen_cols = tuple(cols) if cols is not None else tuple(rest[:1])
+    left = [name for name in free if name not in (*chosen_rows, *chosen_cols)]
+    unasked = tuple(left) if rows is not None and cols is not None and tables is None else ()
+    fixed = {name: runs[0].factors.get(name) for name in names if counts[name] == 1 and name not in asked}
+    return Axes(chosen_rows, chosen_cols, (*(tables or ()), *left), tuple(ignored), fixed, unasked)

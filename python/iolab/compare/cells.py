@@ -1,0 +1,109 @@
+"""One cell of one arm, and the pairing of two arms block by block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..metrics import Metric
+from ..results.model import Run
+from ..stats.means import log_mean_interval, mean_interval
+from ..verdict import Level
+from .axes import Axes, key_of
+from .model import Estimate, Key
+
+BlockKey = tuple[object, ...]
+"""What must agree for two runs to be a pair: block, host, levels of ignored factors, and which of equals it is."""
+
+
+@dataclass
+class ArmCell:
+    """Runs of one variant at one place. `valid` maps what makes a pair to (value, run); `left_out` are the others."""
+
+    valid: dict[BlockKey, tuple[float, Run]] = field(default_factory=dict)
+    left_out: dict[BlockKey, Run] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> list[Run]:
+        """Runs that count, in block order."""
+        return [run for _, run in self.valid.values()]
+
+    @property
+    def saturated(self) -> bool:
+        """Whether an offered rate was not reached in one of them."""
+        return any(run.verdict.has("saturated") for run in self.runs)
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Two arms of one cell: differences (of logarithms, or plain) per block, shape (pairs,), blocks beside them.
+
+    Attributes:
+        dropped: blocks where one side is INVALID, missing or without the metric.
+        zero: whether a value of zero forbids a ratio.
+    """
+
+    differences: NDArray[np.float64]
+    blocks: tuple[BlockKey, ...]
+    dropped: int
+    zero: bool = False
+
+
+def collect(runs: Iterable[Run], metric: Metric, axes: Axes) -> dict[tuple[Key, Key, Key, str], ArmCell]:
+    """Every arm's cells by table, row, column and variant."""
+    cells: dict[tuple[Key, Key, Key, str], ArmCell] = {}
+    for run in sorted(runs, key=lambda run: (run.plan.block, run.plan.repetition, run.id)):
+        place = (key_of(run, axes.tables), key_of(run, axes.rows), key_of(run, axes.cols), run.variant)
+        cell = cells.setdefault(place, ArmCell())
+        key: BlockKey = (run.plan.block, run.plan.host, *key_of(run, axes.ignored))
+        ordinal = sum(1 for other in (*cell.valid, *cell.left_out) if other[:-1] == key)
+        value = run.value(metric.name)
+        if run.verdict.level is Level.INVALID or value is None or not math.isfinite(value):
+            cell.left_out[(*key, ordinal)] = run
+        else:
+            cell.valid[(*key, ordinal)] = (value, run)
+    return cells
+
+
+def pair(baseline: ArmCell | None, variant: ArmCell | None, metric: Metric) -> Pairing:
+    """Pairs of blocks that are valid on both sides; a block that lacks one side leaves whole, and is counted."""
+    first, second = baseline or ArmCell(), variant or ArmCell()
+    every = dict.fromkeys((*first.valid, *second.valid, *first.left_out, *second.left_out))
+    common = [key for key in first.valid if key in second.valid]
+    values = np.array([(first.valid[key][0], second.valid[key][0]) for key in common], np.float64).reshape(-1, 2)
+    dropped = len(every) - len(common)
+    if metric.change == "difference":
+        return Pairing(values[:, 1] - values[:, 0], tuple(common), dropped)
+    if np.any(values <= 0):
+        return Pairing(np.empty(0), (), dropped, zero=True)
+    return Pairing(np.log(values[:, 1] / values[:, 0]), tuple(common), dropped)
+
+
+def estimate(arm: ArmCell, metric: Metric, confidence: float) -> Estimate:
+    """One arm's own value and interval."""
+    values = [value for value, _ in arm.valid.values()]
+    if not values:
+        mean, low, high = None, None, None
+    elif metric.change == "difference" or min(values) <= 0:
+        mean, low, high = mean_interval(values, confidence)
+    else:
+        mean, low, high = log_mean_interval(values, confidence)
+    level = worst(run.verdict.level for run in (arm.runs or list(arm.left_out.values())))
+    return Estimate(mean, low, high, tuple(values), tuple(run.id for run in arm.runs), level,
+                    tuple(run.id for run in arm.left_out.values()))
+
+
+def worst(levels: Iterable[Level]) -> Level:
+    """The worst of some levels; OK without any."""
+    return max(levels, key=lambda level: level.rank, default=Level.OK)
+
+
+def scale_of(metric: Metric) -> Callable[[float], float]:
+    """From a mean of differences to a change: the fraction behind a log ratio, or the difference itself."""
+    if metric.change == "difference":
+        return float
+    return lambda value: math.expm1(value)

@@ -1,0 +1,161 @@
+"""The comparison: every variant against the baseline over a sweep, block by block (DESIGN.md, "Measuring honestly")."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..errors import UsageError
+from ..metrics import Metric, of, sort_key
+from ..results.model import Run
+from ..stats.blocks import t_intervals
+from ..stats.exact import sign_flip_p
+from ..stats.multiple import benjamini_hochberg
+from ..stats.power import blocks_needed
+from ..units import BASE, unit
+from .axes import Where, choose, levels, select
+from .cells import Pairing, collect, estimate, pair, scale_of
+from .model import Cell, Change, Comparison, Key
+from .remarks import footnotes_of, warnings_of
+from .summaries import summaries
+
+CONFIDENCE = 0.95
+ALPHA = 0.05
+AGAIN = "-again"
+"""Suffix of the arm that runs the baseline a second time (`--a-a`)."""
+
+Place = tuple[Key, Key, Key]
+
+
+def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = None, rows: Sequence[str] | None = None,
+            cols: Sequence[str] | None = None, tables: Sequence[str] | None = None, ignore: Sequence[str] = (),
+            where: Where | None = None, shown_unit: str | None = None, confidence: float = CONFIDENCE,
+            alpha: float = ALPHA) -> Comparison:
+    """Compare every variant with the baseline.
+
+    Args:
+        runs: of one results directory, INVALID ones included: they are left out here, and counted.
+        baseline: an arm's name; default the first in order of appearance.
+        rows, cols, tables: factors of each axis (see `axes.choose`); ignore: factors to pool within a cell, which is
+            then named as hidden variation.
+        where: conditions on factors, variants or hosts.
+        shown_unit: unit to write values in; default the published one, where all runs are published in the same.
+
+    Per cell and block the logarithms of both arms are subtracted (plain values for metrics compared by difference);
+    the t interval of their mean pools its variance over the sweep where homogeneous; q is Benjamini-Hochberg's over
+    every cell of the sweep. Metrics whose distribution nothing is assumed of (extremes) are decided by the exact test.
+
+    Raises UsageError for a metric, factor, level or baseline that isn't there.
+    """
+    selected = select(runs, where or {})
+    if not selected:
+        raise UsageError("no run meets the conditions", where="--where")
+    metric = _metric(metric_name, selected)
+    variants = list(dict.fromkeys(run.variant for run in selected if run.plan.variant != "?"))
+    base = _baseline(baseline, variants, runs)
+    axes = choose(selected, rows, cols, tables, ignore)
+    arms = collect(selected, metric, axes)
+    others = [variant for variant in variants if variant != base]
+    places = [(table, row, col) for table in levels(selected, axes.tables) for row in levels(selected, axes.rows)
+              for col in levels(selected, axes.cols)]
+    pairings = {(place, variant): pair(arms.get((*place, base)), arms.get((*place, variant)), metric)
+                for place in places for variant in others}
+    changes = _changes(pairings, metric, confidence, alpha)
+    cells, notes = [], dict[str, str]()
+    for place in places:
+        for variant in (base, *others):
+            arm = arms.get((*place, variant))
+            if arm is None:
+                continue
+            codes = footnotes_of(arm, pairings.get((place, variant)), metric, notes)
+            cells.append(Cell(*place, variant, estimate(arm, metric, confidence), changes.get((place, variant)), codes,
+                              arm.saturated))
+    again = [change.value for (_, variant), change in changes.items() if variant == base + AGAIN]
+    return Comparison(
+        metric=metric, baseline=base, variants=(base, *others), rows=axes.rows, cols=axes.cols, tables=axes.tables,
+        row_levels=levels(selected, axes.rows), col_levels=levels(selected, axes.cols),
+        table_levels=levels(selected, axes.tables),
+        cells=tuple(cells), summaries=summaries(pairings, others, axes, selected, metric, changes, confidence),
+        fixed=axes.fixed, warnings=warnings_of(selected, axes, base, others, pairings, changes), footnotes=notes,
+        noise_floor=(min(again), max(again)) if again else None, confidence=confidence, alpha=alpha,
+        shown_unit=_shown_unit(shown_unit, metric, selected))
+
+
+def _shown_unit(asked: str | None, metric: Metric, runs: Sequence[Run]) -> str | None:
+    if asked is not None:
+        given = unit(asked)
+        if BASE[given.dimension] != metric.unit:
+            raise UsageError(f"{metric.name} can't be written in {asked}", where="--unit",
+                             hint=f"it is stored in {metric.unit or 'numbers'}")
+        return given.symbol
+    published = {run.observations[metric.name].source_unit for run in runs if metric.name in run.observations}
+    judged = any(run.plan.status != "published" for run in runs)
+    return None if judged or len(published) != 1 else published.pop()
+
+
+def _metric(name: str, runs: Sequence[Run]) -> Metric:
+    have = {metric: observation.unit for run in runs for metric, observation in run.observations.items()}
+    if name not in have:
+        shown = [metric for metric in sorted(have, key=sort_key) if of(metric).headline] or sorted(have, key=sort_key)[:8]
+        near = difflib.get_close_matches(name, list(have), n=1)
+        guess = f"did you mean '{near[0]}'? " if near else ""
+        there = f"there are {', '.join(shown)}" if shown else "no run has any valid evidence"
+        raise UsageError(f"no run has the metric '{name}'", hint=f"{guess}{there}")
+    return of(name, have[name])
+
+
+def _baseline(asked: str | None, variants: Sequence[str], runs: Sequence[Run]) -> str:
+    if asked is None:
+        return variants[0]
+    if asked not in variants:
+        everywhere = list(dict.fromkeys(run.variant for run in runs))
+        raise UsageError(f"there is no variant '{asked}' to be the baseline", hint=f"variants are {', '.join(everywhere)}")
+    return asked
+
+
+def _changes(pairings: dict[tuple[Place, str], Pairing], metric: Metric, confidence: float,
+             alpha: float) -> dict[tuple[Place, str], Change]:
+    """Changes of every pairing that has one. The A/A arm is a family of its own: it is there to test the test."""
+    found: dict[tuple[Place, str], Change] = {}
+    for variant in dict.fromkeys(variant for _, variant in pairings):
+        keys = [key for key, pairing in pairings.items() if key[1] == variant and len(pairing.differences)]
+        intervals = t_intervals([pairings[key].differences for key in keys], confidence=confidence)
+        for key, interval in zip(keys, intervals, strict=True):
+            pairing = pairings[key]
+            exact = sign_flip_p(pairing.differences)
+            back = scale_of(metric)
+            low = None if interval.low is None else back(interval.low)
+            high = None if interval.high is None else back(interval.high)
+            value = back(interval.mean)
+            improves = None if metric.better is None or value == 0 else (value > 0) == (metric.better == "higher")
+            found[key] = Change(
+                value=value, low=low, high=high, pairs=len(pairing.differences), dropped=pairing.dropped, df=interval.df,
+                pooled=interval.pooled, p=interval.p if metric.assumption == "normal" else exact, p_exact=exact,
+                improves=improves,
+                excluded=None if low is None or high is None else max(abs(low), abs(high)),
+                blocks_needed=_needed(interval.mean, interval.sd, alpha))
+    families: dict[bool, list[tuple[Place, str]]] = {}
+    for key in found:
+        families.setdefault(key[1].endswith(AGAIN), []).append(key)
+    for family in families.values():
+        for key, q in zip(family, benjamini_hochberg([found[key].p for key in family]), strict=True):
+            decided = q is not None and q <= alpha
+            found[key] = _with(found[key], q, decided)
+    return found
+
+
+def _with(change: Change, q: float | None, decided: bool) -> Change:
+    values = {**change.__dict__, "q": q, "decided": decided}
+    if decided:
+        values["blocks_needed"] = None
+    return Change(**values)
+
+
+def _needed(effect: float, sd: float | None, alpha: float) -> int | None:
+    if sd is None or not math.isfinite(sd) or not np.isfinite(effect) or effect == 0:
+        return None
+    return blocks_needed(effect, sd, alpha=alpha)
+

@@ -1,0 +1,88 @@
+"""What must be said beside the numbers: footnotes of cells, warnings of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..metrics import Metric
+from ..results.model import Run
+from ..verdict import Level
+from .axes import Axes, level_text
+from .cells import ArmCell, Pairing
+from .model import Change, Key, Warning
+
+Place = tuple[Key, Key, Key]
+
+
+def footnotes_of(arm: ArmCell, pairing: Pairing | None, metric: Metric, notes: dict[str, str]) -> tuple[str, ...]:
+    """Codes of what a reader must know of one cell; their texts are added to `notes`, with an example each."""
+    codes: dict[str, None] = {}
+
+    def say(code: str, text: str) -> None:
+        codes[code] = None
+        notes.setdefault(code, text)
+
+    for run in arm.runs:
+        for reason in run.verdict.blames:
+            say(reason.code, f"SUSPECT, {reason.code}: such as {run.id}, {reason.text}")
+        if run.verdict.has("saturated"):
+            say("saturated", "saturated: the offered rate was not reached")
+    for run in arm.left_out.values():
+        if run.verdict.level is Level.INVALID:
+            why = f", {run.verdict.blames[0].text}" if run.verdict.blames else ""
+            say("invalid", f"INVALID runs left out, with the other arm's run of their block: such as {run.id}{why}")
+        else:
+            say("missing", f"runs without {metric.name} left out, with the other arm's run of their block")
+    if pairing is not None and pairing.zero:
+        say("zero", "a value is zero: no ratio")
+    return tuple(codes)
+
+
+def warnings_of(runs: Sequence[Run], axes: Axes, baseline: str, variants: Sequence[str],
+                pairings: Mapping[tuple[Place, str], Pairing],
+                changes: Mapping[tuple[Place, str], Change]) -> tuple[Warning, ...]:
+    """What holds for the comparison as a whole."""
+    found = []
+    if not variants:
+        found.append(Warning("one-variant", f"'{baseline}' is the only variant: there is nothing to compare it with"))
+    if axes.unasked:
+        listed = ", ".join(axes.unasked)
+        found.append(Warning("hidden-variation", f"{listed} varies and was not asked for: a table for each level "
+                             f"(--where {axes.unasked[0]}=... picks one, --ignore {axes.unasked[0]} pools them)"))
+    for name in axes.ignored:
+        levels = _listed({level_text(run.factors.get(name)) for run in runs})
+        found.append(Warning("hidden-variation", f"hidden variation: {name} varies within cells ({levels})"))
+    found += _environment(runs)
+    if any(run.verdict.level is Level.UNJUDGED for run in runs):
+        found.append(Warning("unjudged", "published numbers: UNJUDGED, without evidence to look at"))
+    most = max((change.pairs for change in changes.values()), default=0)
+    if changes and most == 1:
+        found.append(Warning("one-block", "one run per cell: no interval, and no change can be told from noise"))
+    elif 1 < most < 6:
+        found.append(Warning("few-blocks", f"{most} blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)"))
+    dropped = sum(pairing.dropped for pairing in pairings.values())
+    if dropped:
+        found.append(Warning("dropped", f"{dropped} pair{'s' if dropped > 1 else ''} left out: one side INVALID or missing"))
+    return tuple(found)
+
+
+def _environment(runs: Sequence[Run]) -> list[Warning]:
+    """Host facts that differ between runs of one host, and hosts that differ."""
+    found = []
+    hosts = dict.fromkeys(run.plan.host for run in runs)
+    if len(hosts) > 1:
+        found.append(Warning("hidden-variation",
+                             f"hidden variation: runs of several hosts ({_listed(set(hosts))}); pairs are of one host"))
+    values: dict[str, set[str]] = {}
+    for run in runs:
+        for name, value in run.environment.items():
+            values.setdefault(name, set()).add(value)
+    if len(hosts) == 1:
+        found += [Warning("hidden-variation", f"hidden variation: {name} of the host differs between runs ({_listed(seen)})")
+                  for name, seen in values.items() if len(seen) > 1]
+    return found
+
+
+def _listed(texts: set[str], most: int = 4) -> str:
+    ordered = sorted(texts)
+    return ", ".join(ordered[:most]) + (f" and {len(ordered) - most} more" if len(ordered) > most else "")

@@ -1,0 +1,36 @@
+"""Text laid out in columns, and grids put side by side while they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+WIDTH = 120
+"""Columns of a wide terminal window; wider packs are stacked."""
+
+
+def grid(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of fields, right-aligned in columns two spaces apart."""
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    return ["  ".join(field.rjust(width) for field, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def beside(blocks: Sequence[list[str]], *, width: int = WIDTH, gap: str = "    ") -> list[str]:
+    """Blocks of lines from left to right, a new row of blocks (after an empty line) where the next would not fit."""
+    lines: list[str] = []
+    shelf: list[list[str]] = []
+    for block in blocks:
+        if shelf and sum(_width(other) + len(gap) for other in shelf) + _width(block) > width:
+            lines += [*_joined(shelf, gap), ""]
+            shelf = []
+        shelf.append(block)
+    return [*lines, *_joined(shelf, gap)]
+
+
+def _width(block: Sequence[str]) -> int:
+    return max((len(line) for line in block), default=0)
+
+
+def _joined(blocks: Sequence[list[str]], gap: str) -> list[str]:
+    height = max((len(block) for block in blocks), default=0)
+    padded = [[line.ljust(_width(block)) for line in block] + [" " * _width(block)] * (height - len(block)) for block in blocks]
+    return [gap.join(parts).rstrip() for parts in zip(*padded, strict=True)]

@@ -1,0 +1,74 @@
+"""A comparison as JSON: everything, base units, unrounded; the shape that programs may rely on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..model import Cell, Change, Comparison, Key
+from .words import change_number, change_unit
+
+
+class JsonRenderer:
+    """`{"schema": 1, "kind": "comparison", "metric": ..., "cells": [...], "summaries": [...], ...}`.
+
+    `precision` rounds values and changes; without it every digit is there.
+    """
+
+    name = "json"
+
+    def render(self, comparison: Comparison, *, precision: int | None = None) -> str:
+        """One document, indented."""
+        return json.dumps(as_json(comparison, precision), indent=1, ensure_ascii=False) + "\n"
+
+
+def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, Any]:
+    """The comparison as plain data."""
+    metric = comparison.metric
+    floor = comparison.noise_floor
+    return {
+        "schema": 1, "kind": "comparison",
+        "metric": {"name": metric.name, "title": metric.title, "unit": metric.unit, "better": metric.better, "change": metric.change},
+        "baseline": comparison.baseline, "variants": list(comparison.variants), "rows": list(comparison.rows),
+        "cols": list(comparison.cols), "tables": list(comparison.tables), "fixed": comparison.fixed,
+        "confidence": comparison.confidence, "alpha": comparison.alpha, "change_unit": change_unit(comparison),
+        "cells": [_cell(cell, comparison, precision) for cell in comparison.cells],
+        "summaries": [{
+            "factors": _factors(comparison, summary.table, (), summary.col), "variant": summary.variant, "cells": summary.cells,
+            "of": summary.of, "worst": None if summary.worst is None else dict(zip(comparison.rows, summary.worst, strict=True)),
+            "change": _change(summary.change, comparison, precision)} for summary in comparison.summaries],
+        "noise_floor": None if floor is None else [change_number(end, comparison) for end in floor],
+        "footnotes": comparison.footnotes,
+        "warnings": [{"code": warning.code, "text": warning.text} for warning in comparison.warnings],
+    }
+
+
+def _factors(comparison: Comparison, table: Key, row: Key, col: Key) -> dict[str, object]:
+    names = [*comparison.tables, *(comparison.rows if row else ()), *comparison.cols]
+    return {**comparison.fixed, **dict(zip(names, (*table, *row, *col), strict=True))}
+
+
+def _cell(cell: Cell, comparison: Comparison, precision: int | None) -> dict[str, Any]:
+    estimate = cell.estimate
+    return {
+        "variant": cell.variant, "factors": _factors(comparison, cell.table, cell.row, cell.col), "value": _round(estimate.value, precision),
+        "low": _round(estimate.low, precision), "high": _round(estimate.high, precision), "n": len(estimate.values),
+        "values": list(estimate.values), "runs": list(estimate.runs), "left_out": list(estimate.left_out), "verdict": estimate.level.value,
+        "saturated": cell.saturated, "footnotes": list(cell.footnotes), "change": _change(cell.change, comparison, precision)}
+
+
+def _change(change: Change | None, comparison: Comparison, precision: int | None) -> dict[str, Any] | None:
+    if change is None:
+        return None
+
+    def end(value: float | None) -> float | None:
+        return None if value is None else _round(change_number(value, comparison), precision)
+
+    return {"value": end(change.value), "low": end(change.low), "high": end(change.high), "unit": change_unit(comparison),
+            "pairs": change.pairs, "dropped": change.dropped, "df": change.df, "pooled": change.pooled, "p": change.p,
+            "p_exact": change.p_exact, "q": change.q, "decided": change.decided, "improves": change.improves,
+            "blocks_needed": change.blocks_needed, "excluded": end(change.excluded)}
+
+
+def _round(value: float | None, precision: int | None) -> float | None:
+    return value if value is None or precision is None else round(value, precision)

@@ -1,0 +1,96 @@
+"""Two metrics in one cell, as `1623 MiB/s @ 45 us`: how compressibility and load sweeps are often printed."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+
+from ...errors import UsageError
+from ..axes import axis_text
+from ..model import Cell, Comparison, Key
+from .grids import beside, grid
+from .json import as_json
+from .words import closing_lines, key_text, mark, marks, scale_for
+
+FORMATS = ("text", "markdown", "csv", "json")
+
+
+def render_matrix(first: Comparison, second: Comparison, style: str, *, precision: int | None = None) -> str:
+    """The matrix of two comparisons over the same runs and axes, a table per variant.
+
+    Raises UsageError for a format that has no such shape.
+    """
+    if style == "json":
+        import json
+
+        data = {"schema": 1, "kind": "matrix", "first": as_json(first, precision), "second": as_json(second, precision)}
+        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    if style not in FORMATS:
+        raise UsageError(f"a matrix of two metrics can't be written as {style}", where="--format", hint=f"one of {', '.join(FORMATS)}")
+    draw = {"text": _text, "markdown": _markdown, "csv": _csv}[style]
+    return draw(first, second, _field(first, second, precision))
+
+
+Field = Callable[[Key, Key, Key, str], str]
+
+
+def _field(first: Comparison, second: Comparison, precision: int | None) -> Field:
+    digits = 0 if precision is None else precision
+
+    def side(comparison: Comparison, cell: Cell | None) -> str:
+        if cell is None or cell.estimate.value is None:
+            return "—"
+        scale = scale_for(comparison, digits)
+        return f"{scale.value(cell.estimate.value)} {scale.symbol}{mark(cell, marks(comparison))}".rstrip()
+
+    def text(table: Key, row: Key, col: Key, variant: str) -> str:
+        pair = first.cell(table, row, col, variant), second.cell(table, row, col, variant)
+        return "" if pair == (None, None) else f"{side(first, pair[0])} @ {side(second, pair[1])}"
+
+    return text
+
+
+def _heads(comparison: Comparison) -> list[str]:
+    return [f"{' '.join(comparison.rows)} \\ {' '.join(comparison.cols)}", *(key_text(col) for col in comparison.col_levels)]
+
+
+def _body(comparison: Comparison, table: Key, variant: str, field: Field) -> list[list[str]]:
+    return [[key_text(row), *(field(table, row, col, variant) for col in comparison.col_levels)] for row in comparison.row_levels]
+
+
+def _text(first: Comparison, second: Comparison, field: Field) -> str:
+    lines = [f"{first.metric.title} @ {second.metric.title}"]
+    fixed = axis_text(first.fixed.keys(), tuple(first.fixed.values()))
+    lines[0] += f", {fixed}" if fixed else ""
+    for table in first.table_levels:
+        heading = axis_text(first.tables, table)
+        lines += ["", *([heading] if heading else [])]
+        blocks = [[variant, *grid([_heads(first), *_body(first, table, variant, field)])] for variant in first.variants]
+        lines += beside(blocks)
+    notes = dict.fromkeys(line for comparison in (first, second) for line in closing_lines(comparison)
+                          if not line.startswith(("note: one run", f"{100 * first.confidence:.0f} %")))
+    return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+
+
+def _markdown(first: Comparison, second: Comparison, field: Field) -> str:
+    lines = [f"### {first.metric.title} @ {second.metric.title}"]
+    for table in first.table_levels:
+        for variant in first.variants:
+            heading = " ".join(part for part in (axis_text(first.tables, table), variant) if part)
+            lines += ["", f"#### {heading}", "", f"| {' | '.join(_heads(first))} |", f"|{'|'.join(['---:'] * (1 + len(first.col_levels)))}|"]
+            lines += [f"| {' | '.join(row)} |" for row in _body(first, table, variant, field)]
+    return "\n".join(lines) + "\n"
+
+
+def _csv(first: Comparison, second: Comparison, field: Field) -> str:
+    """Unlike the other formats, a line per cell with both values in base units, unrounded."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = [f"{comparison.metric.name} ({comparison.metric.unit})" for comparison in (first, second)]
+    writer.writerow([*first.tables, *first.rows, *first.cols, "variant", *names])
+    for cell in first.cells:
+        other = second.cell(cell.table, cell.row, cell.col, cell.variant)
+        values = [cell.estimate.value, None if other is None else other.estimate.value]
+        writer.writerow([*cell.table, *cell.row, *cell.col, cell.variant, *("" if value is None else repr(value) for value in values)])
+    return out.getvalue()

@@ -1,0 +1,149 @@
+"""How a comparison's numbers are written wherever text is: units, changes, intervals, tests, labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...units import format_number, readable_unit, unit
+from ...verdict import Level
+from ..axes import axis_text, level_text
+from ..model import Cell, Change, Comparison, Key
+
+
+class Renderer(Protocol):
+    """Draws a comparison as text. `precision` is digits after the point; None chooses readable ones."""
+
+    name: str
+
+    def render(self, comparison: Comparison, *, precision: int | None = None) -> str:
+        """The whole text, with a final newline."""
+        ...
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The unit in which a comparison's values are written: `value / scale` in `symbol`."""
+
+    symbol: str
+    scale: float
+    precision: int | None
+
+    def value(self, value: float | None) -> str:
+        """A value without its unit; an em dash for none."""
+        if value is None:
+            return "—"
+        shown = value / self.scale
+        return format_number(shown) if self.precision is None else f"{shown:.{self.precision}f}"
+
+
+def scale_for(comparison: Comparison, precision: int | None) -> Scale:
+    """One unit for all values of a comparison: the asked or published one, else a readable one."""
+    if comparison.shown_unit is not None:
+        return Scale(comparison.shown_unit, unit(comparison.shown_unit).scale, precision)
+    values = [cell.estimate.value for cell in comparison.cells if cell.estimate.value is not None]
+    return Scale(*readable_unit(values, comparison.metric.unit), precision)
+
+
+def change_text(change: Change | None, comparison: Comparison, precision: int | None = None) -> str:
+    """`+12.3 %`, `-3.1 points`, `+2 s`; an em dash where there is no ratio."""
+    return "—" if change is None else _signed(change.value, comparison, precision)
+
+
+def change_unit(comparison: Comparison) -> str:
+    """What a change is in: per cent, percentage points, or the metric's unit."""
+    if comparison.metric.change == "ratio":
+        return "%"
+    return "points" if comparison.metric.unit == "1" else comparison.metric.unit
+
+
+def change_number(value: float, comparison: Comparison) -> float:
+    """A change in the unit of `change_unit`: 0.12 is 12."""
+    return 100 * value if change_unit(comparison) in ("%", "points") else value
+
+
+def _signed(value: float, comparison: Comparison, precision: int | None) -> str:
+    number = change_number(value, comparison)
+    digits = precision if precision is not None else (1 if abs(number) < 1000 else 0)
+    return f"{number:+.{digits}f} {change_unit(comparison)}".rstrip()
+
+
+def interval_text(change: Change | None, comparison: Comparison, precision: int | None = None) -> str:
+    """`[+10.2, +14.4]`; `no interval` for a single pair, nothing without a change."""
+    if change is None:
+        return ""
+    if change.low is None or change.high is None:
+        return "no interval"
+    low, high = (change_number(end, comparison) for end in (change.low, change.high))
+    digits = precision if precision is not None else (1 if max(abs(low), abs(high)) < 1000 else 0)
+    return f"[{low:+.{digits}f}, {high:+.{digits}f}]"
+
+
+def test_text(change: Change | None) -> str:
+    """The test column: `~` where nothing is decided, else q (and n)."""
+    if change is None:
+        return ""
+    if not change.decided:
+        return "~"
+    return "q<0.001" if change.q is not None and change.q < 0.001 else f"q={change.q:.3f}"
+
+
+def undecided_text(change: Change, comparison: Comparison) -> str:
+    """What an undecided change still says: the change that is excluded, and the blocks that would decide."""
+    parts = []
+    if change.excluded is not None:
+        number = change_number(change.excluded, comparison)
+        parts.append(f"more than {format_number(number, 2)} {change_unit(comparison)} either way is excluded".replace("  ", " "))
+    if change.blocks_needed is not None:
+        parts.append(f"{change.blocks_needed} blocks would find a change of this size")
+    elif change.low is not None:
+        parts.append("more than 1000 blocks would be needed to find a change of this size")
+    return "; ".join(parts)
+
+
+def key_text(key: Key) -> str:
+    """`4 hdd`, for rows and columns whose axis is named above."""
+    return " ".join(level_text(level) for level in key)
+
+
+def title_text(comparison: Comparison, scale: Scale) -> str:
+    """`write.iops: write: I/O operations per second (1/s)`, with the factors that don't vary."""
+    metric = comparison.metric
+    symbol = f" ({scale.symbol})" if scale.symbol else ""
+    title = f"{metric.name}: {metric.title}{symbol}" if metric.title != metric.name else f"{metric.name}{symbol}"
+    fixed = axis_text(comparison.fixed.keys(), tuple(comparison.fixed.values()))
+    return f"{title}, {fixed}" if fixed else title
+
+
+def mark(cell: Cell, codes: dict[str, str]) -> str:
+    """Footnote marks of a cell: `¹ ²`, in the order of the comparison's footnotes."""
+    return "".join(codes[code] for code in cell.footnotes if code in codes)
+
+
+_SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def marks(comparison: Comparison) -> dict[str, str]:
+    """Footnote code to its mark."""
+    return {code: str(number).translate(_SUPERSCRIPT) for number, code in enumerate(comparison.footnotes, 1)}
+
+
+def level_mark(level: Level) -> str:
+    """A verdict beside a number: `!` for SUSPECT, `x` for INVALID, nothing otherwise."""
+    return {Level.SUSPECT: "!", Level.INVALID: "x"}.get(level, "")
+
+
+def closing_lines(comparison: Comparison) -> list[str]:
+    """Footnotes, noise floor, method and warnings, a line each: what stands under the tables in every text format."""
+    lines = [f"{sign} {comparison.footnotes[code]}" for code, sign in marks(comparison).items()]
+    if comparison.noise_floor is not None:
+        low, high = (_signed(end, comparison, None) for end in comparison.noise_floor)
+        lines.append(f"noise floor (A/A): {low} to {high}")
+    changes = [cell.change for cell in comparison.cells if cell.change is not None]
+    if any(change.low is not None for change in changes):
+        pooled = sum(change.pooled for change in changes)
+        decided = sum(change.decided for change in changes)
+        lines.append(f"{100 * comparison.confidence:.0f} % intervals, variance pooled over {pooled} of {len(changes)} cells; "
+                     f"{decided} of {len(changes)} changes decided at q <= {comparison.alpha:g} (Benjamini-Hochberg)")
+    lines += [f"note: {warning.text}" for warning in comparison.warnings]
+    return lines

@@ -1,0 +1,71 @@
+"""One change for a whole column: the geometric mean over the cells that are valid on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..metrics import Metric
+from ..results.model import Run
+from ..stats.blocks import t_intervals
+from .axes import BLOCK_SIZES, Axes, levels
+from .cells import BlockKey, Pairing, scale_of
+from .model import Change, Key, Summary
+
+Place = tuple[Key, Key, Key]
+
+
+def summaries(pairings: Mapping[tuple[Place, str], Pairing], variants: Sequence[str], axes: Axes, runs: Sequence[Run],
+              metric: Metric, changes: Mapping[tuple[Place, str], Change], confidence: float) -> tuple[Summary, ...]:
+    """Per table, column and variant: the mean over rows, its interval over blocks.
+
+    The interval comes from one mean per block over the common cells, because cells of one block share its luck; with a
+    single block there is none. Nothing is summed up over block sizes, or over a single cell.
+    """
+    if BLOCK_SIZES & set(axes.rows):
+        return ()
+    found = []
+    for table in levels(runs, axes.tables):
+        for col in levels(runs, axes.cols):
+            for variant in variants:
+                rows = [row for row in levels(runs, axes.rows) if ((table, row, col), variant) in pairings]
+                keyed = {row: pairings[(table, row, col), variant] for row in rows}
+                measured = {row: pairing for row, pairing in keyed.items() if len(pairing.differences)}
+                expected = [row for row, pairing in keyed.items() if len(pairing.differences) or pairing.dropped or pairing.zero]
+                if len(expected) < 2 or not measured:
+                    continue
+                worst = _worst({row: changes[(table, row, col), variant] for row in measured}, metric)
+                found.append(Summary(table, col, variant, _mean(list(measured.values()), metric, confidence), len(measured),
+                                     len(expected), worst))
+    return tuple(found)
+
+
+def _mean(pairings: Sequence[Pairing], metric: Metric, confidence: float) -> Change:
+    back = scale_of(metric)
+    common = [block for block in pairings[0].blocks if all(block in pairing.blocks for pairing in pairings)]
+    if common:
+        per_block = np.array([np.mean([_at(pairing, block) for pairing in pairings]) for block in common])
+    else:
+        # no block is whole: the mean of the cells' own means stands alone, without an interval
+        per_block = np.array([np.mean([float(np.mean(pairing.differences)) for pairing in pairings])])
+    interval = t_intervals([per_block], confidence=confidence)[0]
+    value = back(interval.mean)
+    improves = None if metric.better is None or value == 0 else (value > 0) == (metric.better == "higher")
+    low = None if interval.low is None else back(interval.low)
+    high = None if interval.high is None else back(interval.high)
+    return Change(value, low, high, len(common) or 1, sum(pairing.dropped for pairing in pairings), interval.df, False,
+                  interval.p, improves=improves,
+                  excluded=None if low is None or high is None else max(abs(low), abs(high)))
+
+
+def _at(pairing: Pairing, block: BlockKey) -> float:
+    return float(pairing.differences[pairing.blocks.index(block)])
+
+
+def _worst(changes: Mapping[Key, Change], metric: Metric) -> Key:
+    """The row that changed most for the worse, or most at all where there is no worse."""
+    if metric.better is None:
+        return max(changes, key=lambda row: abs(changes[row].value))
+    sign = -1 if metric.better == "lower" else 1
+    return min(changes, key=lambda row: sign * changes[row].value)

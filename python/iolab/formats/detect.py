@@ -1,0 +1,73 @@
+"""Which format a file is of: asked of every format in turn, content before name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from .. import registry
+from ..errors import FormatError
+from .tables import Format
+
+_HEAD = 65536
+"""Bytes that formats are shown: enough for messages before the JSON, and for any header."""
+
+_NAMES = (
+    (re.compile(r"_(?:bw|iops|lat|clat|slat)(?:\.\d+)?\.log$"), "fio-log"),
+    (re.compile(r"fio.*\.json$|\.fio\.json$"), "fio-json"),
+    (re.compile(r"iostat.*\.json$"), "iostat-json"),
+    (re.compile(r"iostat"), "iostat-text"),
+    (re.compile(r"(?:terse|minimal)"), "fio-terse"),
+    (re.compile(r"diskstats"), "diskstats"),
+    (re.compile(r"\.json$"), "fio-json"),
+)
+"""What a name hints at, the most particular first; asked only of formats that the content left undecided."""
+
+
+def detect(data: bytes, file_name: str) -> str | None:
+    """The name of the format of a file that begins with `data`, or None when no format takes it.
+
+    The first format whose content check says yes wins, in the registry's order; formats of third parties are asked
+    after the built-in ones. Of those that can't tell, the one that the file's name hints at is taken, so that an empty
+    `fio.json` is still fio's.
+    """
+    head = data[:_HEAD]
+    built_in = list(registry.BUILT_IN["format"])
+    undecided: list[str] = []
+    found = _ask(built_in, head, file_name, undecided)
+    if found is None:
+        hinted = next((name for pattern, name in _NAMES if name in undecided and pattern.search(file_name)), None)
+        others = [name for name in registry.names("format") if name not in built_in]
+        found = _ask(others, head, file_name, undecided) or hinted
+    return found
+
+
+def _ask(names: Iterable[str], head: bytes, file_name: str, undecided: list[str]) -> str | None:
+    """The first of the formats that says yes; those that can't tell are added to `undecided`."""
+    for name in names:
+        answer = _format(name).detect(head, file_name)
+        if answer:
+            return name
+        if answer is None:
+            undecided.append(name)
+    return None
+
+
+@cache
+def _format(name: str) -> Format:
+    made: Format = registry.load("format", name)()
+    return made
+
+
+def read(data: bytes, where: str) -> tuple[str, Any]:
+    """A file's format and its table; `where` is its path, and names it in errors.
+
+    Raises FormatError for a file of no known format, and what the format's own `read` raises.
+    """
+    name = detect(data, where.rsplit("/", 1)[-1])
+    if name is None:
+        known = ", ".join(registry.names("format"))
+        raise FormatError("no known format", where=where, hint=f"iolab reads {known}")
+    return name, _format(name).read(data, where)

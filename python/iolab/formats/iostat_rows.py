@@ -1,0 +1,115 @@
+"""Rows of iostat without their headers, as `iostat ... | grep sdb` leaves them: the columns by their number.
+
+The layouts are those of `iostat -x` in sysstat's history: rrqm/s first until 11.5.6 (r_await and w_await since 9.1.2),
+r/s first until 12.1.1, grouped by operation since 12.1.2, with flushes since 12.3.1.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..errors import FormatError
+from .iostat_columns import SYSSTAT, true_bandwidths
+from .iostat_readings import device_samples
+from .tables import DeviceTable, Floats
+
+ONE_SECOND = "no header: one second between rows is assumed"
+NO_BOOT = "no header: no row is taken as the mean since boot"
+
+_OLDEST = "rrqm/s wrqm/s r/s w/s rkB/s wkB/s avgrq-sz avgqu-sz await"
+_SEPARATE = "r/s w/s rkB/s wkB/s rrqm/s wrqm/s %rrqm %wrqm r_await w_await aqu-sz rareq-sz wareq-sz"
+_GROUPED = ("r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s wrqm/s %wrqm w_await wareq-sz "
+            "d/s dkB/s drqm/s %drqm d_await dareq-sz")
+LAYOUTS = {
+    12: (f"{_OLDEST} svctm %util".split(), "before 9.1.2"),
+    14: (f"{_OLDEST} r_await w_await svctm %util".split(), "9.1.2 to 11.5.6"),
+    16: (f"{_SEPARATE} svctm %util".split(), "11.5.7 to 12.1.1"),
+    21: (f"{_GROUPED} aqu-sz %util".split(), "12.1.2 to 12.3.0"),
+    23: (f"{_GROUPED} f/s f_await aqu-sz %util".split(), "12.3.1 and later"),
+}
+"""Fields of a row (with the device's name) to the names of the others, and the versions of sysstat that print so."""
+
+
+def layout_of(line: str) -> int | None:
+    """How many fields a row without header has, if it is one: a name, then as many numbers as some layout has."""
+    fields = line.split()
+    if len(fields) not in LAYOUTS or _is_number(fields[0]):
+        return None
+    return len(fields) if all(_is_number(field) for field in fields[1:]) else None
+
+
+def read_rows(text: str, where: str) -> DeviceTable:
+    """The table of a file of rows without headers.
+
+    All rows count: which of them is the mean since boot, if any, can't be told, and whoever cut the headers off wrote
+    the interval nowhere, so that one second is assumed.
+
+    Raises FormatError when no row has a known number of fields.
+    """
+    found = _one_device(text)
+    damaged: list[tuple[int, str]] = []
+    if found is None:
+        width, series, damaged = _line_by_line(text, where)
+    else:
+        width, series = found
+    names, versions = LAYOUTS[width]
+    true_names = true_bandwidths(names, np.concatenate(list(series.values())))
+    assumptions = [f"no header: {width} fields are the columns of iostat -x, sysstat {versions}", ONE_SECOND, NO_BOOT]
+    if true_names is None:
+        assumptions.append("no header, and no I/O to tell by: bandwidth is taken as kB/s")
+    devices = {device: device_samples(device, values, true_names or names, SYSSTAT, 1.0) for device, values in series.items()}
+    return DeviceTable(devices=devices, damaged=tuple(damaged), assumptions=tuple(assumptions))
+
+
+def _one_device(text: str) -> tuple[int, dict[str, Floats]] | None:
+    """All rows at once where every line is a whole row of one device, else None."""
+    width = layout_of(text[: text.find("\n") + 1])
+    lines = text.count("\n")
+    tokens = text.split()
+    if width is None or not text.endswith("\n") or len(tokens) != width * lines:
+        return None
+    device = tokens[0]
+    if tokens[::width].count(device) != lines:
+        return None
+    del tokens[::width]
+    try:
+        values = np.array([float(token) for token in tokens]).reshape(lines, width - 1)
+    except ValueError:
+        return None
+    return (width, {device: values}) if np.isfinite(values).all() else None
+
+
+def _line_by_line(text: str, where: str) -> tuple[int, dict[str, Floats], list[tuple[int, str]]]:
+    lines = text.split("\n")
+    widths = [width for line in lines if (width := layout_of(line)) is not None]
+    if not widths:
+        raise FormatError("no row of iostat -x in the file", where=where,
+                          hint=f"a row without header has {', '.join(map(str, LAYOUTS))} fields")
+    width = max(set(widths), key=widths.count)
+    series: dict[str, list[list[float]]] = {}
+    damaged: list[tuple[int, str]] = []
+    for number, line in enumerate(lines, 1):
+        fields = line.split()
+        if layout_of(line) == width and (number < len(lines) or _is_whole(fields[-1])):
+            series.setdefault(fields[0], []).append([float(field) for field in fields[1:]])
+        elif fields:
+            damaged.append((number, f"no row of {width} fields" if number < len(lines) else "cut off"))
+            if fields[0] in series and number < len(lines):
+                series[fields[0]].append([np.nan] * (width - 1))  # that second is unknown, the next ones stay in place
+    if not series:
+        raise FormatError("no whole row of iostat -x in the file", where=where)
+    return width, {device: np.array(rows) for device, rows in series.items()}, damaged
+
+
+def _is_whole(field: str) -> bool:
+    """Whether a number has both decimals that iostat prints; the last of a file without line end may be cut off."""
+    return len(field.partition(".")[2]) == 2
+
+
+def _is_number(field: str) -> bool:
+    try:
+        return math.isfinite(float(field))
+    except ValueError:
+        return False

@@ -1,0 +1,112 @@
+"""What a host is: the one way in which the runner touches a machine, so that a fake or a remote one can stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ..errors import RunError
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A short command that ended: its exit code (128 + n after signal n) and what it wrote."""
+
+    command: tuple[str, ...]
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class Process(Protocol):
+    """A program that a host started, in a process group of its own.
+
+    Attributes:
+        pid: process id, which is also the id of its group.
+        started: kernel start time in clock ticks since boot (proc(5), field 22 of stat), or None where unknown. The pair
+            of both names the process for good: a recycled pid has another start time.
+    """
+
+    pid: int
+    started: int | None
+
+    def wait(self, seconds: float) -> int | None:
+        """Let at most `seconds` pass; the exit code (128 + n after signal n) once it ended, None while it runs."""
+        ...
+
+    def end(self, grace: float = 5.0) -> int:
+        """End the whole group, SIGTERM first and SIGKILL after `grace` seconds; returns the exit code."""
+        ...
+
+
+class Host(Protocol):
+    """A machine that commands run on. File methods raise OSError as the system calls do, paths are the host's own."""
+
+    name: str
+
+    def which(self, program: str) -> str | None:
+        """Full path of a program, or None where the host doesn't have it."""
+        ...
+
+    def run(self, command: Sequence[str], *, timeout: float = 30.0) -> Completed:
+        """Run a short command to its end; RunError where it can't be started or outlives `timeout` seconds."""
+        ...
+
+    def start(self, command: Sequence[str], *, cwd: Path, stdout: Path, stderr: Path,
+              environment: Mapping[str, str] | None = None) -> Process:
+        """Start a command, its words going to two files; RunError where it can't be started.
+
+        `environment` is added to the host's own. The process gets SIGTERM when whoever started it dies.
+        """
+        ...
+
+    def read_text(self, path: str) -> str:
+        """A text file's content."""
+        ...
+
+    def list_directory(self, path: str) -> list[str]:
+        """Names in a directory, sorted."""
+        ...
+
+    def resolve(self, path: str) -> str:
+        """The absolute path without symbolic links."""
+        ...
+
+    def is_directory(self, path: str) -> bool:
+        """Whether a directory is there."""
+        ...
+
+    def free_bytes(self, path: str) -> int:
+        """Bytes that an ordinary user may still write to the file system that holds `path`."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory that must not exist yet; parents must."""
+        ...
+
+    def make_scratch(self, parent: str, prefix: str) -> str:
+        """Make a fresh directory under `parent` with a name nobody else has; returns its path."""
+        ...
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory with everything in it; nothing happens where it is gone already."""
+        ...
+
+
+def text_or_none(host: Host, path: str) -> str | None:
+    """A file's stripped content, or None where it can't be read (another kernel, no right, not there)."""
+    try:
+        return host.read_text(path).strip()
+    except (OSError, ValueError):
+        return None
+
+
+def need(host: Host, program: str, package: str) -> str:
+    """Path of a program that a study needs; RunError with the way to get it."""
+    path = host.which(program)
+    if path is None:
+        raise RunError(f"{program} is not installed on host '{host.name}'",
+                       hint=f"install it: apt install {package} (Debian, Ubuntu), dnf install {package} (Fedora)")
+    return path

@@ -1,0 +1,183 @@
+"""This machine as a host."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ..errors import RunError
+from .base import Completed
+from .options import Options
+
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class LocalOptions(Options):
+    """The local host has nothing to choose."""
+
+
+class LocalHost:
+    """The machine that iolab runs on."""
+
+    name = "local"
+    options = LocalOptions
+
+    def __init__(self, options: LocalOptions | None = None) -> None:
+        self._options = options or LocalOptions()
+
+    def which(self, program: str) -> str | None:
+        """Full path of a program, or None."""
+        return shutil.which(program)
+
+    def run(self, command: Sequence[str], *, timeout: float = 30.0) -> Completed:
+        """Run a short command to its end."""
+        try:
+            done = subprocess.run(list(command), stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False,
+                                  env=_environment({}), process_group=0)
+        except subprocess.TimeoutExpired:
+            raise RunError(f"'{command[0]}' did not end within {timeout:g} s", where=self.name) from None
+        except (OSError, ValueError) as error:
+            raise RunError(f"'{command[0]}' can't be started: {error}", where=self.name) from None
+        return Completed(tuple(command), _exit_code(done.returncode), done.stdout.decode("utf-8", "replace"),
+                         done.stderr.decode("utf-8", "replace"))
+
+    def start(self, command: Sequence[str], *, cwd: Path, stdout: Path, stderr: Path,
+              environment: Mapping[str, str] | None = None) -> LocalProcess:
+        """Start a command in a process group of its own, so that a Ctrl-C meant for iolab doesn't reach it."""
+        try:
+            with stdout.open("wb") as out, stderr.open("wb") as err:
+                popen = subprocess.Popen(list(command), cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                         env=_environment(environment or {}), process_group=0,
+                                         preexec_fn=_die_with(os.getpid()))
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            raise RunError(f"'{command[0]}' can't be started: {error}", where=self.name) from None
+        return LocalProcess(popen)
+
+    def read_text(self, path: str) -> str:
+        """A text file's content; bytes that are no UTF-8 are replaced."""
+        return Path(path).read_text("utf-8", "replace")
+
+    def list_directory(self, path: str) -> list[str]:
+        """Names in a directory, sorted."""
+        return sorted(entry.name for entry in Path(path).iterdir())
+
+    def resolve(self, path: str) -> str:
+        """The absolute path without symbolic links."""
+        return str(Path(path).resolve())
+
+    def is_directory(self, path: str) -> bool:
+        """Whether a directory is there."""
+        return Path(path).is_dir()
+
+    def free_bytes(self, path: str) -> int:
+        """Bytes free for ordinary users: root's reserve isn't counted (statvfs(3), f_bavail)."""
+        found = os.statvfs(path)
+        return found.f_bavail * found.f_frsize
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory that must not exist yet."""
+        Path(path).mkdir()
+
+    def make_scratch(self, parent: str, prefix: str) -> str:
+        """Make a fresh directory under `parent`."""
+        return tempfile.mkdtemp(prefix=prefix, dir=parent)
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory with everything in it."""
+        if Path(path).exists():
+            shutil.rmtree(path)
+
+
+class LocalProcess:
+    """A child process, watched through its pidfd: waiting costs no polling and ends the moment it does."""
+
+    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+        self._popen = popen
+        self.pid = popen.pid
+        self.started = _start_ticks(popen.pid)
+        self._poller: select.poll | None = None
+        self._pidfd = -1
+        try:
+            self._pidfd = os.pidfd_open(popen.pid)
+            self._poller = select.poll()
+            self._poller.register(self._pidfd, select.POLLIN)
+        except OSError:  # before Linux 5.3, and in some sandboxes
+            self._poller = None
+
+    def wait(self, seconds: float) -> int | None:
+        """Let at most `seconds` pass; the exit code once it ended."""
+        if self._popen.returncode is None:
+            if self._poller is not None:
+                self._poller.poll(max(seconds, 0.0) * 1000)
+                self._popen.poll()
+            else:
+                try:
+                    self._popen.wait(max(seconds, 0.0))
+                except subprocess.TimeoutExpired:
+                    return None
+        if self._popen.returncode is None:
+            return None
+        self._close()
+        return _exit_code(self._popen.returncode)
+
+    def end(self, grace: float = 5.0) -> int:
+        """End the whole group: SIGTERM, then SIGKILL for whatever is left after `grace` seconds."""
+        if self._popen.returncode is None:
+            self._signal(signal.SIGTERM)
+            if self.wait(grace) is None:
+                self._signal(signal.SIGKILL)
+        while (code := self.wait(1.0)) is None:
+            pass
+        # Members that outlived the leader keep the group's id taken, so it can't name strangers yet.
+        self._signal(signal.SIGKILL)
+        return code
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def _close(self) -> None:
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd, self._poller = -1, None
+
+
+def _exit_code(code: int) -> int:
+    """Shells' convention for a death by signal, which fio's documentation and scripts use as well."""
+    return 128 - code if code < 0 else code
+
+
+def _environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """The caller's environment with words and numbers in the form that readers expect."""
+    return {**os.environ, "LC_ALL": "C", **extra}
+
+
+def _die_with(parent: int) -> Callable[[], None]:
+    """What the child does before it becomes the program: ask for SIGTERM when iolab dies, even by kill -9.
+
+    SIGTERM, not SIGKILL: the death signal reaches the child alone, and fio passes SIGTERM on to the jobs it forked.
+    """
+
+    def ask() -> None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+        if os.getppid() != parent:  # died in between
+            os._exit(1)
+
+    return ask
+
+
+def _start_ticks(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+        return int(stat.rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None

@@ -1,0 +1,161 @@
+"""Results as the page's two documents: everything shown at once, and what is known of each run."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import __version__, metrics
+from ..charts.theme import DARK, LIGHT
+from ..compare.compare import compare
+from ..compare.model import Comparison
+from ..errors import UsageError
+from ..results.model import Run
+from ..verdict import Level
+from . import facts, words
+from .datasets import Datasets
+from .payload import Details, LevelCount, Payload, RunDetail, VariantInfo
+from .runs import Texts, reason_groups, run_detail, run_table
+from .sections import metric_section
+from .series import TimeBases, strips
+from .source import Source
+from .views import view_sections
+
+MOST_COLUMNS = 6
+"""Metrics in the table of runs."""
+
+MOST_FURTHER = 24
+"""Metrics that don't lead and get tables without charts; the command line compares any."""
+
+MEANINGS = {
+    Level.OK: "every gate was content",
+    Level.UNJUDGED: "published numbers, no evidence to look at",
+    Level.SUSPECT: "enters estimates, marked with its reason",
+    Level.INVALID: "enters no estimate, its partner leaves too",
+}
+
+
+def assemble(results: Source, base: Path | None = None) -> tuple[Payload, Details]:
+    """Everything that the page is given.
+
+    Args:
+        results: opened results.
+        base: directory that the report will lie in, for links to evidence; None leaves files named but unlinked.
+    """
+    runs = results.runs
+    places = {run.id: place for place, run in enumerate(runs)}
+    leading, further = chosen_metrics(results.metrics())
+    comparisons = _comparisons(results, leading)
+    datasets = Datasets()
+    sections = [metric_section(comparison, places, datasets, charts=True) for comparison in comparisons]
+    sections += view_sections(results, comparisons, datasets)
+    sections += [
+        metric_section(comparison, places, datasets, charts=False) for comparison in _comparisons(results, further)
+    ]
+    manifest = results.manifest
+    jobs = facts.jobs(runs)
+    study = facts.study_text(results)
+    payload = Payload(
+        generator=f"iolab {__version__}",
+        title=manifest.name,
+        description=manifest.description,
+        origin=manifest.origin,
+        created=_time_text(manifest.created_ns),
+        variants=_variants(results, comparisons),
+        summary=words.summarise(told(comparisons), runs),
+        levels=level_counts(runs),
+        reasons=reason_groups(runs),
+        sections=sections,
+        datasets=datasets.tables,
+        themes={"light": LIGHT, "dark": DARK},
+        runs=run_table(
+            runs, _factors(results), [comparison.metric.name for comparison in comparisons][:MOST_COLUMNS]
+        ),
+        environment=facts.environment(results),
+        assumptions=facts.assumptions(runs),
+        jobs=[*jobs, study] if study else jobs,
+        reproduce=facts.reproduce(results),
+        method=list(facts.METHOD),
+    )
+    return payload, _details(results, base)
+
+
+def chosen_metrics(observed: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(leading, further): headline metrics, or all where none is one; then the others, as many as a page can bear."""
+    leading = [name for name in observed if metrics.of(name).headline]
+    rest = [name for name in observed if name not in leading]
+    return (leading, rest[:MOST_FURTHER]) if leading else (rest[:MOST_FURTHER], [])
+
+
+def told(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons that the summary speaks of: throughput is left to its table where the rate says the same."""
+    names = {comparison.metric.name for comparison in comparisons}
+    return [
+        comparison
+        for comparison in comparisons
+        if not (
+            comparison.metric.name.endswith(".bw") and comparison.metric.name.removesuffix("bw") + "iops" in names
+        )
+    ]
+
+
+def _comparisons(results: Source, names: Sequence[str]) -> list[Comparison]:
+    """A comparison per metric; a metric that cannot be compared (no run that counts has it) is left out."""
+    found = []
+    for name in names:
+        try:
+            found.append(compare(results.runs, name, baseline=_baseline(results)))
+        except UsageError:
+            continue
+    return [comparison for comparison in found if any(cell.estimate.value is not None for cell in comparison.cells)]
+
+
+def _baseline(results: Source) -> str | None:
+    """The manifest's baseline where a run of it is there; else whichever variant comes first."""
+    asked = results.manifest.baseline
+    return asked if any(run.variant == asked for run in results.runs) else None
+
+
+def _variants(results: Source, comparisons: Sequence[Comparison]) -> list[VariantInfo]:
+    names = dict.fromkeys([*results.manifest.variants, *(run.variant for run in results.runs)])
+    baseline = comparisons[0].baseline if comparisons else results.manifest.baseline
+    counts = [(name, sum(run.variant == name for run in results.runs)) for name in names]
+    return [VariantInfo(name=name, baseline=name == baseline, runs=count) for name, count in counts if count]
+
+
+def _factors(results: Source) -> list[str]:
+    """Factors in the study's order, then any others that runs have."""
+    return list(dict.fromkeys([*results.manifest.factors, *(name for run in results.runs for name in run.factors)]))
+
+
+def level_counts(runs: Sequence[Run]) -> list[LevelCount]:
+    """Runs per level, from trusted to refused."""
+    return [
+        LevelCount(level=level.value, runs=sum(run.verdict.level is level for run in runs), meaning=meaning)
+        for level, meaning in MEANINGS.items()
+    ]
+
+
+def _details(results: Source, base: Path | None) -> Details:
+    texts, bases = Texts(), TimeBases()
+    found: list[RunDetail] = []
+    for run in results.runs:
+        drawn = strips(results.series(run.id), bases)
+        found.append(run_detail(run, texts, drawn, stall_spans(run), results=results.path, base=base))
+    return Details(texts=texts.texts, times=bases.times, runs=found, left_out="")
+
+
+def stall_spans(run: Run) -> list[tuple[float, float]]:
+    """Seconds [from, to] of the longest stall, where the gate named one."""
+    spans = []
+    for reason in run.verdict.reasons:
+        start, length = reason.data.get("start_seconds"), reason.data.get("longest_seconds")
+        if isinstance(start, (int, float)) and isinstance(length, (int, float)):
+            spans.append((float(start), float(start + length)))
+    return spans
+
+
+def _time_text(created_ns: int) -> str:
+    """When the results were made, UTC to the minute."""
+    return datetime.datetime.fromtimestamp(created_ns / 1e9, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,154 @@
+"""What stands around the numbers: environment, assumptions, the exact job, the commands, and how it was all judged."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..results.model import Run
+from .payload import Assumption, Fact, MethodPart, TextBlock
+from .runs import environment_groups, job_text
+from .source import Source
+from .wording import count_text, list_text
+
+MOST_JOBS = 12
+"""Distinct jobs shown in full; every run's own stands in its panel."""
+
+
+def environment(results: Source) -> list[Fact]:
+    """Facts of the host and of the runs; one by which runs differ lists its values with how many runs have each."""
+    groups = environment_groups(results.runs)
+    facts = [Fact(name=name, values=list(values), runs=list(values.values())) for name, values in groups.items()]
+    recorded = results.environment()
+    for part in ("fingerprint", "facts"):
+        for name, value in _flat(recorded.get(part)):
+            if name not in groups:
+                facts.append(Fact(name=name, values=[value], runs=[]))
+    hosts = Counter(run.plan.host for run in results.runs if run.plan.host not in ("imported", "published"))
+    if hosts:
+        facts.insert(0, Fact(name="host", values=list(hosts), runs=list(hosts.values())))
+    return facts
+
+
+def _flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:
+    """Nested facts as (`cpu.model`, text)."""
+    if isinstance(value, Mapping):
+        return [
+            pair
+            for name, inner in value.items()
+            for pair in _flat(inner, f"{prefix}.{name}" if prefix else str(name))
+        ]
+    if value is None or not prefix:
+        return []
+    if isinstance(value, (list, tuple)):
+        return [
+            (
+                prefix,
+                ", ".join(
+                    item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, default=str)
+                    for item in value
+                ),
+            )
+        ]
+    return [(prefix, str(value))]
+
+
+def assumptions(runs: Sequence[Run]) -> list[Assumption]:
+    """What readers had to assume, the most frequent first."""
+    counts = Counter(text for run in runs for text in dict.fromkeys(run.assumptions))
+    return [Assumption(text=text, runs=number) for text, number in counts.most_common()]
+
+
+def jobs(runs: Sequence[Run]) -> list[TextBlock]:
+    """The distinct jobs, each titled by the variants and how many runs used it."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        if text := job_text(run).strip():
+            found.setdefault(text, []).append(run)
+    blocks = [
+        TextBlock(
+            title=f"{list_text(list(dict.fromkeys(run.variant for run in users)))}: {count_text(len(users), 'run')}"
+            + (f" ({users[0].id})" if len(users) == 1 else ""),
+            text=text,
+        )
+        for text, users in found.items()
+    ]
+    if len(blocks) > MOST_JOBS:
+        rest = len(blocks) - MOST_JOBS
+        blocks = [
+            *blocks[:MOST_JOBS],
+            TextBlock(title="more", text=f"{count_text(rest, 'further job')}: open a run to see its own"),
+        ]
+    return blocks
+
+
+def reproduce(results: Source) -> list[TextBlock]:
+    """Commands that make the results again, and one run's command as an example."""
+    blocks = []
+    if results.manifest.reproduce:
+        blocks.append(TextBlock(title="these results", text=shlex.join(results.manifest.reproduce)))
+    first = next((run for run in results.runs if run.plan.command), None)
+    if first is not None:
+        blocks.append(TextBlock(title=f"run {first.id}", text=shlex.join(first.plan.command)))
+    if results.manifest.source:
+        blocks.append(TextBlock(title="imported from", text=results.manifest.source))
+    if results.manifest.layout:
+        blocks.append(TextBlock(title="layout of its paths", text=results.manifest.layout))
+    return blocks
+
+
+def study_text(results: Source) -> TextBlock | None:
+    """The resolved study, as JSON; None for imported results."""
+    study = results.manifest.study
+    return (
+        None
+        if study is None
+        else TextBlock(
+            title="study, every default filled in", text=json.dumps(study, indent=2, ensure_ascii=False, default=str)
+        )
+    )
+
+
+METHOD = (
+    MethodPart(
+        id="verdicts",
+        title="Verdicts",
+        text=[
+            "Gates look at each run's evidence. The verdict is the worst of what they say, and it travels with the number.",
+            "INVALID runs enter no estimate, and their partner in the block leaves with them. SUSPECT runs enter and are marked. "
+            "UNJUDGED stands for published numbers, whose evidence is not here. Notes explain and take nothing away.",
+        ],
+    ),
+    MethodPart(
+        id="estimates",
+        title="Estimates and changes",
+        text=[
+            "A cell's value is the geometric mean over its runs (the arithmetic mean for shares and other metrics compared by difference).",
+            "A change compares the runs of one block: logarithms of their ratio, averaged over blocks, so that drift between blocks cancels.",
+            "A mean over a sweep uses only cells that are valid on both sides, and is never taken across columns.",
+        ],
+    ),
+    MethodPart(
+        id="tests",
+        title="Intervals and tests",
+        text=[
+            "Intervals are two-sided t intervals; the variance is pooled over the sweep where a homogeneity test allows it, per cell otherwise.",
+            "q is the p value after Benjamini and Hochberg's correction over the sweep: of the changes called decided, about that share are false.",
+            "~ stands where the test did not decide. That is not proof of no change: the interval says which changes are excluded, and "
+            "“needs” how many blocks would find a change of the size seen with 80 % power.",
+            "A single pair has no interval and no test.",
+        ],
+    ),
+    MethodPart(
+        id="sources",
+        title="Where each number comes from",
+        text=[
+            "Open a run to see each value beside its file, field and original number. Latency is kept in seconds, sizes in bytes and rates per second; "
+            "tables choose a readable unit, the CSV of a chart is unrounded.",
+        ],
+    ),
+)
+"""The short method text; the long one is in the documentation."""

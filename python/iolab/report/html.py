@@ -1,0 +1,86 @@
+"""One HTML file from the bundle and the two documents: nothing in it can load anything, and only its own script runs."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+from html import escape
+from importlib import resources
+
+from ..errors import IolabError
+from .payload import Details, Model, Payload
+
+ICON = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M2 13V9h3v4zm4.5 0V3h3v10zM11 13V6h3v7z' "
+    "fill='%230072b2'/%3E%3C/svg%3E"
+)
+
+
+def render(payload: Payload, details: Details) -> str:
+    """The whole page. Raises IolabError where the page's script has not been built."""
+    script, style = bundle_file("report.js"), bundle_file("report.css")
+    if "</script" in script.lower() or "</style" in style.lower():
+        raise IolabError(
+            "the page's script can't stand inside a page", where="report/static", hint="make setup builds it anew"
+        )
+    # The script is allowed by its hash alone, so that markup that slipped into the page could run nothing.
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{allowed}'; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="referrer" content="no-referrer">',
+            f'<meta name="generator" content="{escape(payload.generator)}">',
+            f"<title>{escape(payload.title)}</title>",
+            f'<link rel="icon" href="{ICON}">',
+            f"<style>{style}</style>",
+            "</head>",
+            "<body>",
+            '<div id="app"></div>',
+            f"<noscript>{_without_script(payload)}</noscript>",
+            _embedded("iolab-report", payload),
+            _embedded("iolab-details", details),
+            f"<script>{script}</script>",
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def bundle_file(name: str) -> str:
+    """A file of the built page; IolabError where it is not there."""
+    file = resources.files(__package__) / "static" / name
+    try:
+        return file.read_text("utf-8")
+    except OSError:
+        raise IolabError(
+            "the report's page has not been built", where=str(file), hint="make setup builds it (or: make web)"
+        ) from None
+
+
+def packed(document: Model) -> str:
+    """A document as gzip in base64: no letter of it can end a script element or start a tag."""
+    return base64.b64encode(gzip.compress(document.model_dump_json().encode(), 9, mtime=0)).decode()
+
+
+def _embedded(name: str, document: Model) -> str:
+    return f'<script type="application/gzip;base64" id="{name}">{packed(document)}</script>'
+
+
+def _without_script(payload: Payload) -> str:
+    """Title and summary for readers whose browser runs no scripts."""
+    parts = [f"<main><h1>{escape(payload.title)}</h1><p>Tables and charts need JavaScript; this is the summary.</p>"]
+    for part in payload.summary:
+        items = "".join(f"<li>{escape(sentence.text)}</li>" for sentence in part.sentences)
+        parts.append(f"<h2>{escape(part.title)}</h2><ul>{items}</ul>")
+    return "".join([*parts, "</main>"])

@@ -1,0 +1,45 @@
+"""What the report needs of results: the part of `iolab.results.open.Results` that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..results.manifest import Manifest
+from ..results.model import Histogram, Run, Series
+
+
+class Source(Protocol):
+    """Results as the report reads them."""
+
+    @property
+    def path(self) -> Path:
+        """The results directory."""
+        ...
+
+    @property
+    def manifest(self) -> Manifest:
+        """Name, origin, variants and factors."""
+        ...
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """Every run, in order of execution."""
+        ...
+
+    def metrics(self) -> list[str]:
+        """Metrics observed, in report order."""
+        ...
+
+    def series(self, run_id: str) -> Sequence[Series]:
+        """A run's per-second series; empty where there are none."""
+        ...
+
+    def histograms(self, run_id: str) -> Sequence[Histogram]:
+        """A run's latency histograms; empty where there are none."""
+        ...
+
+    def environment(self) -> dict[str, Any]:
+        """`{"fingerprint": ..., "facts": ...}` of the host, or empty."""
+        ...

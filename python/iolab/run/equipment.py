@@ -1,0 +1,87 @@
+"""The plugins of a study, made once: each cell's workload and target, and the sources of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import cast
+
+from .. import registry
+from ..clock import Clock
+from ..hosts.base import Host
+from ..sources.base import Source
+from ..study.cells import Cell
+from ..study.load import Study
+from ..study.plan import run_seconds
+from ..targets.base import Target
+from ..workloads.base import Workload
+
+SCRATCH = "scratch"
+"""Directory under the results where targets without a path of their own are made."""
+
+
+class Equipment:
+    """Targets and workloads of a study's cells. Cells whose target tables are equal share one target."""
+
+    def __init__(self, study: Study, host: Host, clock: Clock, directory: Path, noticed: Callable[[str], None]) -> None:
+        self._study, self._host, self._clock, self._directory = study, host, clock, directory
+        self._noticed = noticed
+        self._left_out: set[str] = set()
+        self._targets: dict[str, Target] = {}
+        self._target_keys = {id(cell): self._make_target(cell) for cell in study.cells}
+        self._workloads = {id(cell): cast(Workload, registry.load("workload", cell.workload_kind)(cell.workload))
+                           for cell in study.cells}
+
+    @property
+    def targets(self) -> list[Target]:
+        """Every target once."""
+        return list(self._targets.values())
+
+    def target(self, cell: Cell) -> Target:
+        """The cell's target."""
+        return self._targets[self._target_keys[id(cell)]]
+
+    def workload(self, cell: Cell) -> Workload:
+        """The cell's workload."""
+        return self._workloads[id(cell)]
+
+    def sources(self, cell: Cell) -> list[Source]:
+        """Fresh sources for one run of the cell, those that have something to read; why others haven't is said once."""
+        fit = []
+        for name, options in self._study.sources.items():
+            source = cast(Source, registry.load("source", name)(options, self._host, self._clock, self.target(cell).devices()))
+            reason = source.unfit()
+            if reason is None:
+                fit.append(source)
+            elif name not in self._left_out:
+                self._left_out.add(name)
+                self._noticed(f"{name} is left out: {reason}")
+        return fit
+
+    def tools(self) -> Mapping[str, str]:
+        """Versions of the programs that the workloads need, all there; then have the jobs tried without I/O."""
+        found: dict[str, str] = {}
+        for kind in dict.fromkeys(cell.workload_kind for cell in self._study.cells):
+            plugin = registry.load("workload", kind)
+            found.update(plugin.tools(self._host))
+            plugin.check(self._host, {cell.label(): self.workload(cell) for cell in self._study.cells if cell.workload_kind == kind})
+        return found
+
+    def room(self, target: Target) -> int:
+        """Largest room that a cell of the target asks for, in bytes."""
+        return max(self.workload(cell).load().space_bytes for cell in self._study.cells if self.target(cell) is target)
+
+    def seconds(self, cell: Cell) -> float:
+        """Estimated wall time of one run of the cell."""
+        load = self.workload(cell).load()
+        return run_seconds(load.runtime, load.ramp, load.space_bytes)
+
+    def _make_target(self, cell: Cell) -> str:
+        key = json.dumps([cell.target_kind, cell.target.model_dump(mode="json")], sort_keys=True)
+        if key not in self._targets:
+            number = len(self._targets) + 1
+            scratch = self._directory / (SCRATCH if number == 1 else f"{SCRATCH}-{number}")
+            plugin = registry.load("target", cell.target_kind)
+            self._targets[key] = cast(Target, plugin(cell.target, self._host, str(scratch.absolute())))
+        return key

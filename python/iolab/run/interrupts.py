@@ -1,0 +1,58 @@
+"""Ctrl-C: once means "finish this run, then stop", twice means "stop now". A plain kill means now."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class Interrupts:
+    """Counts requests to stop while it is entered, in place of the signals' usual effect.
+
+    Handlers only note the request; the runner's loop looks several times a second. So nothing is torn halfway.
+    """
+
+    def __init__(self, on_first: Callable[[], None] = lambda: None) -> None:
+        self._presses = 0
+        self._on_first = on_first
+        self._previous: dict[signal.Signals, Any] = {}
+
+    @property
+    def stop_after_run(self) -> bool:
+        """Whether no further run shall start."""
+        return self._presses >= 1
+
+    @property
+    def stop_now(self) -> bool:
+        """Whether the run in flight shall end."""
+        return self._presses >= 2
+
+    def press(self, count: int = 1) -> None:
+        """Ask to stop, as one Ctrl-C does."""
+        first = self._presses == 0
+        self._presses += count
+        if first and self._presses == 1:
+            self._on_first()
+
+    def __enter__(self) -> Interrupts:
+        # Only the main thread may set handlers; elsewhere the caller presses by itself.
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in ((signal.SIGINT, self._interrupt), (signal.SIGTERM, self._terminate),
+                                    (signal.SIGHUP, self._terminate)):
+                if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
+                    self._previous[number] = signal.signal(number, handler)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for number, previous in self._previous.items():
+            signal.signal(number, previous)
+        self._previous.clear()
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self.press()
+
+    def _terminate(self, number: int, frame: FrameType | None) -> None:
+        self.press(2)

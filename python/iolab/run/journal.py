@@ -1,0 +1,73 @@
+"""The journal of a study: what was planned, started and how it ended, one JSON line each, on disk before going on.
+
+After a kill the journal tells which run was in flight, and under which process id with which start time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..clock import Clock
+from ..errors import ResultsError
+
+FILE = "journal.jsonl"
+EVENTS = ("opened", "planned", "started", "finished", "failed", "interrupted", "stopped", "closed")
+"""opened, closed: a study began and came to its end; stopped: it was asked to end early. The others are of one run."""
+
+
+class Journal:
+    """Appends to `journal.jsonl`; one writer at a time, which the results' lock ensures."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._path, self._clock = directory / FILE, clock
+
+    def write(self, event: str, **data: Any) -> None:
+        """Append one event and wait until it is on disk."""
+        self.write_all([(event, data)])
+
+    def write_all(self, events: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        """Append events with one wait for the disk. A torn line that a crash left is ended first, so it costs only itself."""
+        lines = []
+        for event, data in events:
+            if event not in EVENTS:
+                raise ValueError(f"no event is called {event}")
+            lines.append(json.dumps({"event": event, "time_ns": self._clock.realtime_ns(), **data}, default=str) + "\n")
+        with self._path.open("ab+") as file:
+            if file.tell() > 0:
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":
+                    file.write(b"\n")
+            file.write("".join(lines).encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def read_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int]]:
+    """Events in order, and the numbers of lines that are none (torn by a crash, or damaged).
+
+    ResultsError where there is no journal.
+    """
+    path = directory / FILE
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        raise ResultsError("has no journal: no study was run here", where=directory) from None
+    except OSError as error:
+        raise ResultsError(f"can't be read: {error.strerror or error}", where=path) from None
+    events, damaged = [], []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            data = json.loads(line)
+        except ValueError:
+            data = None
+        if isinstance(data, dict) and data.get("event") in EVENTS:
+            events.append(data)
+        else:
+            damaged.append(number)
+    return events, damaged

@@ -1,0 +1,48 @@
+"""What a source is to the runner: something that is polled while a run lasts and leaves a file in its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from ..clock import Clock
+from ..hosts.base import Host
+from ..hosts.options import Options
+
+
+class Source(Protocol):
+    """Reads something once in a while. Polled by the runner's own loop: no threads, and a fake clock tests it.
+
+    Attributes:
+        readings: how many were taken; lost: how many were due and not taken (the loop came too late, a read failed).
+    """
+
+    name: ClassVar[str]
+    options: ClassVar[type[Options]]
+    readings: int
+    lost: int
+
+    def __init__(self, options: Options, host: Host, clock: Clock, devices: Sequence[str]) -> None:
+        """`devices`: kernel names of the target's block devices, maybe none."""
+        ...
+
+    def unfit(self) -> str | None:
+        """Why this source has nothing to read here, in words; None where it has."""
+        ...
+
+    def start(self, run_dir: Path) -> None:
+        """Open the file in the run's directory and take the first reading."""
+        ...
+
+    def due(self) -> float:
+        """Monotonic second of the next reading."""
+        ...
+
+    def poll(self) -> None:
+        """Take a reading if one is due."""
+        ...
+
+    def stop(self) -> None:
+        """Take the last reading and close the file. Safe to call twice, and after a failed start."""
+        ...

@@ -1,0 +1,105 @@
+"""The mean of paired differences over blocks, with its interval: what a change of a cell stands on.
+
+Within a block both arms meet the same hour of the same machine, so that the difference of the pair (of logarithms, for
+a ratio) is free of what the blocks have between them. Student's t interval for the mean of the pairs; the variance is
+shared over the sweep's cells where `pooling` allows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from .arrays import Floats, Values, finite
+from .pooling import pooled_cells
+
+_SAME = 1e-10
+"""Pairs that differ by less than this share of themselves are all equal: it is the rounding of a logarithm."""
+
+
+@dataclass(frozen=True)
+class MeanInterval:
+    """The mean of one cell's pairs.
+
+    Attributes:
+        mean: estimate, nan without pairs.
+        low, high: interval at the asked confidence; None below two pairs.
+        p: two-sided p value of "the mean is zero"; None below two pairs.
+        n: pairs; df: degrees of freedom of the variance in use (more than n - 1 where pooled); None below two pairs.
+        sd: standard deviation of a pair that the interval stands on; None below two pairs.
+        pooled: whether that is the sweep's and not the cell's own.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    p: float | None
+    n: int
+    df: float | None
+    sd: float | None
+    pooled: bool
+
+
+def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[MeanInterval]:
+    """Two-sided t intervals for the means of all cells of one sweep.
+
+    Pairs that are all equal have no spread to build an interval from. Their interval has no width, and p is 1 for a mean
+    of zero; for another mean it is that of the exact sign test, 2^(1-n), because equal pairs come from a coarse unit
+    and not from the absence of noise, and no distribution can be assumed of them.
+
+    Args:
+        samples: one array per cell: differences of logarithms (or plain differences) of its pairs, shape (pairs,).
+        confidence: of each interval, between 0 and 1. It holds cell by cell, not for all cells at once.
+
+    Raises:
+        ValueError: a value is nan or infinite, or the confidence is not between 0 and 1.
+
+    Source: Student (1908), "The probable error of a mean"; pooling and its guards: `pooling`.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError("confidence lies between 0 and 1")
+    cells = [finite(sample, "pairs") for sample in samples]
+    if not cells:
+        return []
+    count = np.array([len(cell) for cell in cells])
+    mean, variance = _moments(cells, count)
+    pooled, pool_variance, pool_df = pooled_cells(variance, count - 1)
+    used_variance = np.where(pooled, pool_variance, variance)
+    used_df = np.where(pooled, pool_df, count - 1).astype(np.float64)
+    safe_df = np.maximum(used_df, 1.0)
+    error = np.sqrt(used_variance / np.maximum(count, 1))
+    half = special.stdtrit(safe_df, (1 + confidence) / 2) * error
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p_values = 2 * special.stdtr(safe_df, -np.abs(mean) / error)
+    found = []
+    for i, n in enumerate(count.tolist()):
+        value = float(mean[i])
+        if n < 2:
+            found.append(MeanInterval(value, None, None, None, n, None, None, False))
+            continue
+        if variance[i] > 0:
+            p = float(p_values[i])
+        else:
+            p = 1.0 if value == 0 else 2.0 ** (1 - n)
+        low, high, sd = value - float(half[i]), value + float(half[i]), float(np.sqrt(used_variance[i]))
+        found.append(MeanInterval(value, low, high, p, n, float(used_df[i]), sd, bool(pooled[i])))
+    return found
+
+
+def _moments(cells: list[Floats], count: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Means (nan without pairs) and sample variances (0 where all pairs are equal, nan below two) of all cells."""
+    every = np.concatenate(cells)
+    place = np.repeat(np.arange(len(cells)), count)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.bincount(place, every, len(cells)) / count
+        variance = np.bincount(place, (every - mean[place]) ** 2, len(cells)) / (count - 1)
+    variance[count < 2] = np.nan
+    size = np.zeros(len(cells))
+    np.maximum.at(size, place, np.abs(every))
+    equal = variance <= (_SAME * size) ** 2
+    variance[equal] = 0.0
+    return mean, variance

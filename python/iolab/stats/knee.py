@@ -1,0 +1,152 @@
+"""The knee of a throughput-against-latency curve: up to there more load buys throughput, beyond it buys waiting.
+
+Kneedle's idea (Satopää, Albrecht, Irwin & Raghavan 2011, "Finding a 'Kneedle' in a Haystack"): scale both axes to
+[0, 1]; the knee is where the curve is farthest from the diagonal. For latency over throughput, which rises and bends
+upwards, that is the largest throughput - latency. Points are taken in order of load, not of throughput, so that a curve
+that turns back beyond saturation needs no special care: its turning part lies above the diagonal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .arrays import Floats, Values, finite, positive
+
+LEAST_POINTS = 4
+"""Fewer load levels have no shape to speak of."""
+
+SENSITIVITY = 1.0
+"""Kneedle's S: the bend must exceed S mean distances between neighbouring points."""
+
+LEAST_THROUGHPUT_GAIN = 0.10
+"""A throughput that varies by less over all loads is saturated throughout, and scaling it would magnify noise."""
+
+LEAST_LATENCY_RISE = 0.20
+"""A latency that varies by less shows no saturation at all."""
+
+
+@dataclass(frozen=True)
+class NoKnee:
+    """No clear knee, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Knee:
+    """The knee of one curve: always one of its measured points.
+
+    Attributes:
+        index: of the point in order of load.
+        throughput, latency: of that point, in the units given.
+        bend: distance from the diagonal in the scaled plane, 0 (straight) to 1 (right angle).
+    """
+
+    index: int
+    throughput: float
+    latency: float
+    bend: float
+
+
+@dataclass(frozen=True)
+class KneeEstimate:
+    """The knee of a variant over its repetitions.
+
+    Attributes:
+        load, throughput, latency: medians over the repetitions that have a knee (the lower one for load, which is
+            always a measured level).
+        load_range, throughput_range, latency_range: smallest and largest over those repetitions; None for a single one,
+            which says nothing about how well the knee is known.
+        repetitions: curves looked at; found: those with a knee.
+    """
+
+    load: float
+    throughput: float
+    latency: float
+    load_range: tuple[float, float] | None
+    throughput_range: tuple[float, float] | None
+    latency_range: tuple[float, float] | None
+    repetitions: int
+    found: int
+
+
+def knee(throughput: Values, latency: Values) -> Knee | NoKnee:
+    """The knee of one curve, or why there is none.
+
+    Args:
+        throughput, latency: one per load level in ascending order of load, shape (levels,); above zero, any unit.
+
+    Raises:
+        ValueError: lengths differ, or a value is not finite or not above zero.
+    """
+    x, y = positive(throughput, "throughput"), positive(latency, "latency")
+    if len(x) != len(y):
+        raise ValueError("as many latencies as throughputs are needed")
+    if len(x) < LEAST_POINTS:
+        return NoKnee(f"{len(x)} load levels; at least {LEAST_POINTS} are needed")
+    gain, rise = float(x.max() / x.min() - 1), float(y.max() / y.min() - 1)
+    if gain < LEAST_THROUGHPUT_GAIN:
+        return NoKnee(f"throughput varies by only {gain:.1%} over the loads: saturated throughout")
+    if rise < LEAST_LATENCY_RISE:
+        return NoKnee(f"latency varies by only {rise:.1%} over the loads: not saturated anywhere")
+    bend = _scaled(x) - _scaled(y)
+    top = int(np.argmax(bend))
+    if top == 0:
+        return NoKnee("the lowest load is already the best: the knee lies below what was measured")
+    if top == len(bend) - 1:
+        return NoKnee("the highest load is still the best: the knee lies beyond what was measured")
+    spacing = SENSITIVITY / (len(x) - 1)
+    if bend[top] - bend[top:].min() < spacing or bend[top] < spacing:
+        return NoKnee("latency rises about as evenly as throughput: no bend wider than the distance between loads")
+    return Knee(top, float(x[top]), float(y[top]), float(bend[top]))
+
+
+def _scaled(values: Floats) -> Floats:
+    return np.asarray((values - values.min()) / np.ptp(values))
+
+
+def knee_over_repetitions(curves: Sequence[tuple[Values, Values]], loads: Values) -> KneeEstimate | NoKnee:
+    """The knee with the range over which the repetitions scatter it.
+
+    Every repetition gives a knee of its own. The range is that of the repetitions and no confidence interval: knees are
+    measured levels, and a handful of them has no distribution to speak of.
+
+    Args:
+        curves: (throughput, latency) of each repetition, all at the same loads.
+        loads: the load levels, ascending, shape (levels,).
+
+    Returns:
+        NoKnee where fewer than half of the repetitions have one, with the most frequent reason.
+
+    Raises:
+        ValueError: as `knee`, or a curve does not have one point per load, or loads do not ascend.
+    """
+    levels = finite(loads, "loads")
+    if (np.diff(levels) <= 0).any():
+        raise ValueError("loads must ascend")
+    if not curves:
+        return NoKnee("no repetition covers all loads")
+    if any(len(throughput) != len(levels) for throughput, _ in curves):
+        raise ValueError("every curve needs one point per load")
+    answers = [knee(throughput, latency) for throughput, latency in curves]
+    knees = [answer for answer in answers if isinstance(answer, Knee)]
+    if 2 * len(knees) < len(answers):
+        reasons = [answer.reason for answer in answers if isinstance(answer, NoKnee)]
+        reason = max(reasons, key=reasons.count)
+        return NoKnee(reason if len(answers) == 1 else f"{len(knees)} of {len(answers)} repetitions have one; {reason}")
+    at = np.sort([levels[each.index] for each in knees])
+    throughputs, latencies = [each.throughput for each in knees], [each.latency for each in knees]
+    several = len(knees) > 1
+    return KneeEstimate(
+        load=float(at[(len(at) - 1) // 2]),
+        throughput=float(np.median(throughputs)),
+        latency=float(np.median(latencies)),
+        load_range=(float(at[0]), float(at[-1])) if several else None,
+        throughput_range=(min(throughputs), max(throughputs)) if several else None,
+        latency_range=(min(latencies), max(latencies)) if several else None,
+        repetitions=len(answers),
+        found=len(knees),
+    )

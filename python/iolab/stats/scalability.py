@@ -1,0 +1,142 @@
+"""The Universal Scalability Law: throughput X(N) = λN / (1 + σ(N - 1) + κN(N - 1)).
+
+λ is the throughput of one, σ the share of work that contends for something (Amdahl's serial share), κ the cost per pair
+of keeping each other coherent, which makes throughput fall beyond a peak. Source: Gunther (2007), "Guerrilla Capacity
+Planning", chapters 4-6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from .arrays import Floats, Values, positive
+
+LEAST_LEVELS = 4
+"""Three parameters and something left over to tell how well they fit."""
+
+_INVISIBLE = 1e-6
+"""A term that changes throughput by less than this share at the highest concurrency measured is none."""
+
+
+@dataclass(frozen=True)
+class NoFit:
+    """No fit, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class UslFit:
+    """A fitted law.
+
+    Attributes:
+        lam: λ, throughput at concurrency 1 (unit of the throughput); sigma: σ, 0 to 1; kappa: κ, 0 or more.
+        lam_error, sigma_error, kappa_error: standard errors; None for a parameter that ended at the edge of its range
+            (no contention, no coherency cost), where a standard error has no meaning, and with as many parameters as levels.
+        peak_concurrency: where throughput is largest, None where it grows (or levels out) for ever.
+        peak_throughput: throughput there, or the limit λ/σ; None without limit.
+        relative_error: root mean square of (measured / fitted - 1).
+        levels: distinct concurrencies; highest: the largest measured. A peak beyond it is extrapolated.
+    """
+
+    lam: float
+    sigma: float
+    kappa: float
+    lam_error: float | None
+    sigma_error: float | None
+    kappa_error: float | None
+    peak_concurrency: float | None
+    peak_throughput: float | None
+    relative_error: float
+    levels: int
+    highest: float
+
+    def throughput(self, concurrency: float) -> float:
+        """Throughput of the fitted law at a concurrency."""
+        return self.lam * concurrency / (
+            1 + self.sigma * (concurrency - 1) + self.kappa * concurrency * (concurrency - 1)
+        )
+
+
+def fit_usl(concurrency: Values, throughput: Values) -> UslFit | NoFit:
+    """Fit the law by least squares on logarithms, so that every level weighs by its relative error.
+
+    Args:
+        concurrency: jobs (or I/Os in flight), at least 1, in any order; a level may appear several times, shape (n,).
+        throughput: rate at each, above zero, shape (n,).
+
+    Returns:
+        NoFit with fewer than four distinct concurrencies, or one below 1.
+
+    Raises:
+        ValueError: lengths differ, or a value is not finite or not above zero.
+    """
+    n, x = positive(concurrency, "concurrency"), positive(throughput, "throughput")
+    if len(n) != len(x):
+        raise ValueError("as many throughputs as concurrencies are needed")
+    levels = len(np.unique(n))
+    if levels < LEAST_LEVELS:
+        return NoFit(f"{levels} levels of concurrency; at least {LEAST_LEVELS} are needed")
+    if n.min() < 1:
+        return NoFit("a concurrency below 1 is not one")
+    # κ multiplies N(N-1), up to a million: measured in the largest of them, all three parameters are of one size.
+    pairs = float((n * (n - 1)).max())
+    logs = np.log(x)
+
+    def residuals(parameters: Floats) -> Floats:
+        scale, sigma, kappa = parameters
+        return np.asarray(scale + np.log(n) - np.log1p(sigma * (n - 1) + kappa / pairs * n * (n - 1)) - logs)
+
+    best = min(
+        (_search(residuals, start) for start in _starts(n, x, pairs)), key=lambda result: float(result.cost)
+    )
+    scale, sigma, kappa = (float(value) for value in best.x)
+    if sigma * (n.max() - 1) < _INVISIBLE:
+        sigma = 0.0
+    elif 1 - sigma < _INVISIBLE:
+        sigma = 1.0
+    kappa = 0.0 if kappa < _INVISIBLE * (1 + sigma * (n.max() - 1)) else kappa / pairs
+    errors = _standard_errors(np.asarray(best.jac), float(best.cost), [True, 0 < sigma < 1, kappa > 0])
+    relative = float(np.sqrt(np.mean(np.expm1(-residuals(best.x)) ** 2)))
+    lam = math.exp(scale)
+    peak = max(math.sqrt((1 - sigma) / kappa), 1.0) if kappa > 0 else None
+    fit = UslFit(lam, sigma, kappa, None if errors[0] is None else errors[0] * lam, errors[1],
+                 None if errors[2] is None else errors[2] / pairs, peak, None, relative, levels, float(n.max()))
+    top = fit.throughput(peak) if peak is not None else (lam / sigma if sigma > 0 else None)
+    return UslFit(**{**fit.__dict__, "peak_throughput": top})
+
+
+def _search(residuals: Callable[[Floats], Floats], start: Floats) -> optimize.OptimizeResult:
+    bounds = ([-np.inf, 0.0, 0.0], [np.inf, 1.0, np.inf])
+    return optimize.least_squares(residuals, start, bounds=bounds, xtol=1e-12, ftol=1e-12, gtol=1e-12)
+
+
+def _starts(n: Floats, x: Floats, pairs: float) -> list[Floats]:
+    """The law made linear, N/X = a + b(N - 1) + cN(N - 1) with non-negative terms, and two plain guesses beside it."""
+    weight = x / n
+    columns = np.stack([np.ones_like(n), n - 1, n * (n - 1) / pairs], axis=1)
+    (a, b, c), _ = optimize.nnls(columns * weight[:, None], np.ones_like(n))
+    first = math.log(float(x[np.argmin(n)] / n.min()))
+    starts = [np.array([first, 0.1, 0.1]), np.array([first, 0.9, 1.0])]
+    if a > 0:
+        starts.insert(0, np.array([-math.log(a), min(max(b / a, 1e-6), 1 - 1e-6), max(c / a, 1e-6)]))
+    return starts
+
+
+def _standard_errors(jacobian: Floats, cost: float, is_free: list[bool]) -> list[float | None]:
+    """Gauss-Newton standard errors of the parameters that are free; None for one at its bound."""
+    free = np.flatnonzero(is_free).tolist()
+    spare = jacobian.shape[0] - len(free)
+    found: list[float | None] = [None] * len(is_free)
+    if spare < 1:
+        return found
+    part = jacobian[:, free]
+    variances = np.diag(np.linalg.pinv(part.T @ part)) * 2 * cost / spare
+    for place, variance in zip(free, variances.tolist(), strict=True):
+        found[place] = math.sqrt(max(variance, 0.0))
+    return found

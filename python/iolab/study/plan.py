@@ -1,0 +1,97 @@
+"""A study laid out as runs, in the order in which they will happen."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .cells import Cell
+from .load import Study
+from .order import cell_order, variant_order
+
+OVERHEAD_SECONDS = 0.4
+"""Starting and ending fio, making and removing files, settling: about what it takes on an idle machine."""
+LAYOUT_RATE = 500e6
+"""Bytes per second assumed for laying out files, for the estimate alone."""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run to come.
+
+    Attributes:
+        number: from 1, in order of execution; block: from 1, the repetition of its cell as well.
+    """
+
+    number: int
+    block: int
+    cell: Cell
+
+    @property
+    def repetition(self) -> int:
+        """Each block holds a cell once, so the block's number is the repetition's."""
+        return self.block
+
+    def identity(self, surroundings: Mapping[str, Any]) -> str:
+        """`0042-1a2b3c4d`: the number, and a hash of the resolved parameters and what they ran on.
+
+        `surroundings`: tool versions and environment fingerprint. Equal hashes mean that the same thing was run on the
+        same thing; a change of kernel or fio makes another hash.
+        """
+        text = json.dumps([self.cell.resolved(), surroundings], sort_keys=True, default=str)
+        return f"{self.number:04d}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All runs of a study.
+
+    Attributes:
+        run_seconds: estimated wall time of each, in the same order.
+    """
+
+    runs: tuple[PlannedRun, ...]
+    run_seconds: tuple[float, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Estimated wall time of all of them."""
+        return sum(self.run_seconds)
+
+    def left(self, done: int, passed: float) -> float:
+        """Seconds that the rest will take, going by how well the estimate held for the `done` runs that took `passed`."""
+        expected = sum(self.run_seconds[:done])
+        scale = passed / expected if done and expected > 0 else 1.0
+        return scale * sum(self.run_seconds[done:])
+
+
+def plan_runs(study: Study, seconds: Callable[[Cell], float]) -> Plan:
+    """Lay a study out in blocks.
+
+    Args:
+        seconds: estimated wall time of one run of a cell.
+
+    balanced: in each block cells come in seeded order, and the variants of a cell one right after the other, in the
+    block's order of variants: what is compared is measured close together. as-written: blocks in turn, in each the
+    variants in the file's order with their cells in the file's order.
+    """
+    runs: list[PlannedRun] = []
+    by_variant = {variant: [cell for cell in study.cells if cell.variant == variant] for variant in study.variants}
+    places = range(len(by_variant[study.variants[0]]))
+    for block in range(1, study.repetitions + 1):
+        if study.order == "as-written":
+            order = list(study.cells)
+        else:
+            order = [by_variant[variant][place] for place in cell_order(places, block, study.seed)
+                     for variant in variant_order(study.variants, block)]
+        for cell in order:
+            runs.append(PlannedRun(len(runs) + 1, block, cell))
+    return Plan(tuple(runs), tuple(seconds(run.cell) for run in runs))
+
+
+def run_seconds(runtime: float, ramp: float, space_bytes: int) -> float:
+    """Estimated wall time of one run."""
+    return runtime + ramp + space_bytes / LAYOUT_RATE + OVERHEAD_SECONDS

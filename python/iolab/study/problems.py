@@ -1,0 +1,149 @@
+"""What is wrong with a study file: every problem at once, each with its line, and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from ..errors import StudyError
+from ..hosts.options import PROBLEMS
+from .lines import Path
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing that is wrong.
+
+    Attributes:
+        line: from 1; key: as the file would write it; wrong, allowed: in words.
+    """
+
+    line: int
+    key: str
+    wrong: str
+    allowed: str
+
+    def text(self, file: str) -> str:
+        """`file:line: key: what is wrong; what is allowed`."""
+        return f"{file}:{self.line}: {self.key}: {self.wrong}" + (f"; {self.allowed}" if self.allowed else "")
+
+
+class StudyProblems(StudyError):
+    """All problems of one study file; prints a line each, in the file's order."""
+
+    def __init__(self, file: str, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(sorted(set(problems)))
+        first = self.problems[0]
+        super().__init__(f"{first.key}: {first.wrong}", where=f"{file}:{first.line}", hint=first.allowed or None)
+        self._file = file
+
+    def __str__(self) -> str:
+        return "\n".join(problem.text(self._file) for problem in self.problems)
+
+
+class Places:
+    """Finds the line of a key path, or of the nearest table above it."""
+
+    def __init__(self, lines: Mapping[Path, int]) -> None:
+        self._lines = lines
+
+    def line(self, *candidates: Path) -> int:
+        """Line of the first candidate that stands in the file, else of the first one's nearest ancestor."""
+        for path in candidates:
+            if path in self._lines:
+                return self._lines[path]
+        for path in candidates:
+            for length in range(len(path) - 1, 0, -1):
+                if path[:length] in self._lines:
+                    return self._lines[path[:length]]
+        return 1
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """A problem before its line is known: key path, what is wrong, what is allowed."""
+
+    path: Path
+    wrong: str
+    allowed: str
+
+
+def complaints(error: ValidationError, model: type[BaseModel]) -> list[Complaint]:
+    """pydantic's errors in the project's words. Branches of a union count as one error."""
+    found: dict[Path, Complaint] = {}
+    for each in error.errors(include_url=False):
+        for complaint in _translate(each, model):
+            found.setdefault(complaint.path, complaint)
+    return list(found.values())
+
+
+_LIMITS = {"greater_than": "more than", "greater_than_equal": "at least", "less_than_equal": "at most", "less_than": "less than"}
+_SCALARS = {"str", "int", "float", "bool"}
+_WORDS = {
+    "missing": ("is missing", ""),
+    "string_type": ("is not a text", "write it in quotes"),
+    "int_type": ("is not a whole number", ""), "int_parsing": ("is not a whole number", ""),
+    "int_from_float": ("is not a whole number", ""),
+    "float_type": ("is not a number", ""), "float_parsing": ("is not a number", ""), "bool_type": ("is not true or false", ""),
+    "bool_parsing": ("is not true or false", ""), "dict_type": ("is not a table", "keys and values"),
+    "model_type": ("is not a table", "keys and values"), "list_type": ("is not a list", "values in [ ]"),
+}
+
+
+def _translate(each: Any, model: type[BaseModel]) -> list[Complaint]:
+    kind, context = each["type"], each.get("ctx", {})
+    path = tuple(str(part) for part in each["loc"])
+    if kind == PROBLEMS:
+        return [Complaint((*path, *problem.key), problem.wrong, problem.allowed) for problem in context[PROBLEMS]]
+    if path and path[-1] in _SCALARS:
+        return [Complaint(path[:-1], f"is {_kind_of(each['input'])}", "a text, a number, true or false")]
+    if kind == "extra_forbidden":
+        return [Complaint(path, "is unknown", near(path[-1], _fields(model, path[:-1])))]
+    if kind == "missing":
+        return [Complaint(path, "is missing", _description(model, path))]
+    if kind == "value_error":
+        wrong, _, allowed = str(context["error"]).partition("; ")
+        return [Complaint(path, f"{each['input']!r} {wrong}" if not wrong.startswith("'") else wrong, allowed)]
+    if kind == "literal_error":
+        return [Complaint(path, f"is {each['input']!r}", f"one of {context['expected']}")]
+    if kind in _LIMITS:
+        return [Complaint(path, f"is {each['input']!r}", f"{_LIMITS[kind]} {next(iter(context.values())):g}")]
+    if kind == "string_pattern_mismatch":
+        return [Complaint(path, f"is {each['input']!r}", _description(model, path) or f"of the form {context['pattern']}")]
+    wrong, allowed = _WORDS.get(kind, (each["msg"], ""))
+    return [Complaint(path, wrong if kind not in _WORDS else f"{each['input']!r} {wrong}", allowed or _description(model, path))]
+
+
+def near(word: str, known: Sequence[str]) -> str:
+    """Advice for an unknown word: what looks like it, and all there is."""
+    close = difflib.get_close_matches(word, known, n=1)
+    guess = f"did you mean '{close[0]}'? " if close else ""
+    return f"{guess}there are: {', '.join(known)}" if known else "nothing goes here"
+
+
+def _kind_of(value: Any) -> str:
+    return "a list" if isinstance(value, list) else "a table" if isinstance(value, dict) else f"a {type(value).__name__}"
+
+
+def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
+    for part in path:
+        field = model.model_fields.get(part)
+        if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+            return None
+        model = field.annotation
+    return model
+
+
+def _fields(model: type[BaseModel], path: Path) -> list[str]:
+    found = _model_at(model, path)
+    return list(found.model_fields) if found is not None else []
+
+
+def _description(model: type[BaseModel], path: Path) -> str:
+    parent = _model_at(model, path[:-1])
+    field = None if parent is None else parent.model_fields.get(path[-1])
+    return (field.description or "") if field is not None else ""

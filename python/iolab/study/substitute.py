@@ -1,0 +1,58 @@
+"""Filling in a study's tables: variants override, factors replace `{name}`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .lines import Path
+
+_MENTION = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+
+
+def overridden(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The table with changes laid over it, table by table; neither is altered."""
+    merged = dict(table)
+    for key, value in changes.items():
+        below = merged.get(key)
+        merged[key] = overridden(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def mentions(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """(key path, name) of every `{name}` in the strings of a table."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from mentions(below, (*path, str(key)))
+    elif isinstance(value, list):
+        for index, below in enumerate(value):
+            yield from mentions(below, (*path, str(index)))
+    elif isinstance(value, str):
+        yield from ((path, match[1].strip()) for match in _MENTION.finditer(value) if match[1] is not None)
+
+
+def filled(value: Any, factors: Mapping[str, Any]) -> Any:
+    """The value with every `{name}` of a known factor replaced; `{{` and `}}` are braces.
+
+    A string that is nothing but one mention takes the level itself, a number stays a number: `"{numjobs}"` is 4, not "4".
+    """
+    if isinstance(value, Mapping):
+        return {key: filled(below, factors) for key, below in value.items()}
+    if isinstance(value, list):
+        return [filled(below, factors) for below in value]
+    if not isinstance(value, str):
+        return value
+    whole = _MENTION.fullmatch(value.strip())
+    if whole and whole[1] is not None and whole[1].strip() in factors:
+        return factors[whole[1].strip()]
+    return _MENTION.sub(lambda match: _replacement(match, factors), value)
+
+
+def _replacement(match: re.Match[str], factors: Mapping[str, Any]) -> str:
+    if match[1] is None:
+        return match[0][0]
+    level = factors.get(match[1].strip())
+    if level is None:
+        return match[0]
+    return str(int(level)) if isinstance(level, bool) else str(level)

@@ -1,0 +1,143 @@
+"""A directory of a mounted file system as the target: no privilege needed, nothing of others touched."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Annotated, ClassVar
+
+from pydantic import Field, field_validator
+
+from ..errors import RunError
+from ..hosts.base import Host
+from ..hosts.facts import Facts
+from ..hosts.options import Options
+from ..units import format_quantity
+from .devices import Backing, backing, device_facts
+from .mounts import Mount, mount_of
+
+RESERVE = 0.05
+"""Share on top of what a workload asks for: file systems need room for themselves."""
+
+
+class DirectoryOptions(Options):
+    """`[target]` of kind `directory`."""
+
+    path: Annotated[str | None, Field(
+        description="an existing directory to measure in; default: a fresh one under the results directory, removed after "
+                    "the study. Relative paths start where iolab was called")] = None
+
+    @field_validator("path")
+    @classmethod
+    def _not_empty(cls, path: str | None) -> str | None:
+        if path is not None and (not path.strip() or any(ord(char) < 32 for char in path)):
+            raise ValueError("is empty or has control characters; name an existing directory")
+        return path
+
+
+class DirectoryTarget:
+    """A directory: every run gets a fresh one in it, which is removed after the run.
+
+    Fresh files per run cost a layout each time and keep runs alike: no run finds extents, or a cache, that another left.
+    """
+
+    name: ClassVar[str] = "directory"
+    options: ClassVar[type[Options]] = DirectoryOptions
+
+    def __init__(self, options: DirectoryOptions, host: Host, scratch: str) -> None:
+        self._options, self._host, self._scratch = options, host, scratch
+        self._base: str | None = None
+        self._mount: Mount | None = None
+        self._backing = Backing((), "the target was not opened")
+
+    def open(self, needed_bytes: int) -> None:
+        """Make the study's own directory, look at what is behind it, and check the room."""
+        try:
+            self._base = self._make_base()
+            real = self._host.resolve(self._base)
+        except OSError as error:
+            raise RunError(f"can't be written to: {error.strerror or error}", where=self._options.path or self._scratch,
+                           hint="name a directory of yours as target.path") from None
+        try:
+            self._mount = mount_of(self._host.read_text("/proc/self/mountinfo"), real)
+        except OSError:
+            self._mount = None
+        self._backing = (Backing((), "the host doesn't tell its mounts") if self._mount is None
+                         else backing(self._host, self._mount))
+        self._check_room(needed_bytes)
+
+    def begin(self, run: str, needed_bytes: int) -> str:
+        """A fresh directory named after the run."""
+        self._check_room(needed_bytes)
+        path = self._path_of(run)
+        try:
+            self._host.make_directory(path)
+        except OSError as error:
+            raise RunError(f"can't be made: {error.strerror or error}", where=path) from None
+        return path
+
+    def end(self, run: str) -> None:
+        """Remove the run's files and wait until the file system has written what it owes, which would bill the next run."""
+        try:
+            self._host.remove_tree(self._path_of(run))
+            self._host.run(["sync", "-f", str(self._base)], timeout=600)
+        except OSError as error:
+            raise RunError(f"the run's files can't be removed: {error.strerror or error}", where=self._path_of(run)) from None
+
+    def close(self) -> None:
+        """Remove the study's own directory."""
+        if self._base is not None:
+            with contextlib.suppress(OSError):
+                self._host.remove_tree(self._base)
+            self._base = None
+
+    def devices(self) -> tuple[str, ...]:
+        """Disks behind the directory."""
+        return self._backing.devices
+
+    def notes(self) -> tuple[str, ...]:
+        """Why no device is watched, where none is."""
+        return (self._backing.missing,) if self._backing.missing else ()
+
+    def facts(self) -> Facts:
+        """File system with mount options, and the devices behind it."""
+        found = Facts(facts={"target": {"kind": self.name, "path": self._options.path}})
+        if self._mount is not None:
+            found.facts["filesystem"] = {"type": self._mount.kind, "source": self._mount.source, "mounted_at": self._mount.point,
+                                         "mount_options": self._mount.options}
+            found.fingerprint["filesystem"] = f"{self._mount.kind} ({self._mount.options})"
+        devices = {name: device_facts(self._host, name) for name in self._backing.devices}
+        found.facts["devices"] = devices
+        for name, known in devices.items():
+            if "scheduler" in known:
+                found.fingerprint[f"scheduler:{name}"] = str(known["scheduler"])
+            if "model" in known:
+                found.fingerprint[f"model:{name}"] = str(known["model"])
+        return found
+
+    def _make_base(self) -> str:
+        if self._options.path is None:
+            self._host.make_directory(self._scratch)
+            return self._scratch
+        path = self._host.resolve(self._options.path)
+        if not self._host.is_directory(path):
+            raise RunError("is no directory", where=self._options.path,
+                           hint="make it first, or leave target.path out to measure under the results directory")
+        return self._host.make_scratch(path, "iolab-")
+
+    def _path_of(self, run: str) -> str:
+        if self._base is None:
+            raise RunError("the target is not open")
+        return f"{self._base}/{run}"
+
+    def _check_room(self, needed_bytes: int) -> None:
+        where = str(self._base)
+        try:
+            free = self._host.free_bytes(where)
+        except OSError as error:
+            raise RunError(f"is gone: {error.strerror or error}", where=where) from None
+        needed = round(needed_bytes * (1 + RESERVE))
+        if free < needed:
+            place = f"{self._mount.kind} at {self._mount.point}" if self._mount else where
+            raise RunError(f"the workload asks for {format_quantity(needed_bytes, 'B', 3)} (size x jobs), {place} has "
+                           f"{format_quantity(free, 'B', 3)} free", where=where,
+                           hint="lower size or numjobs, or name a roomier directory as target.path")

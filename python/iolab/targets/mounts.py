@@ -1,0 +1,56 @@
+"""Which file system holds a path: /proc/self/mountinfo, read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One line of mountinfo (proc_pid_mountinfo(5)).
+
+    Attributes:
+        device: `major:minor` of the file system; a number of no block device for btrfs, overlay, tmpfs, network ones.
+        point: where it is mounted; kind: file system type; source: device or name; options: of mount and superblock.
+    """
+
+    device: str
+    point: str
+    kind: str
+    source: str
+    options: str
+
+
+def mount_of(mountinfo: str, path: str) -> Mount | None:
+    """The mount that holds an absolute path without symbolic links, or None where no line fits.
+
+    The longest mount point wins; among equal ones the last, which hides those before it.
+    """
+    best: Mount | None = None
+    for line in mountinfo.splitlines():
+        mount = _parse(line)
+        if mount is None or not _holds(mount.point, path):
+            continue
+        if best is None or len(mount.point) >= len(best.point):
+            best = mount
+    return best
+
+
+def _parse(line: str) -> Mount | None:
+    fields, dash, rest = line.partition(" - ")
+    left, right = fields.split(" "), rest.split(" ")
+    if not dash or len(left) < 6 or len(right) < 2:
+        return None
+    superblock = right[2] if len(right) > 2 else ""
+    options = list(dict.fromkeys([*left[5].split(","), *filter(None, superblock.split(","))]))
+    return Mount(left[2], _unescape(left[4]), right[0], _unescape(right[1]), ",".join(options))
+
+
+def _holds(point: str, path: str) -> bool:
+    return path == point or path.startswith(point.rstrip("/") + "/")
+
+
+def _unescape(text: str) -> str:
+    """Blank, tab, newline and backslash stand as octal escapes."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

@@ -1,0 +1,84 @@
+"""What a workload is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from ..hosts.base import Host
+from ..hosts.options import Options
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a workload will do, as far as gates and estimates must know it.
+
+    Attributes:
+        jobs: concurrent jobs; depth: I/Os in flight per job as the engine does them.
+        runtime, ramp: seconds; the ramp comes before the measured window.
+        offered_iops: rate over all jobs of an open loop, 1/s; None for a closed one.
+        space_bytes: room it may take on the target.
+        options: its options as plain data, for the gates that ask how the load was made.
+    """
+
+    jobs: int
+    depth: int
+    runtime: float
+    ramp: float
+    offered_iops: float | None
+    space_bytes: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a run executes.
+
+    Attributes:
+        command: argument list, started in the run's evidence directory.
+        files: name to text, written there first. main: the file among them that is "the exact job".
+        limit: seconds after which it hangs and is ended.
+    """
+
+    command: tuple[str, ...]
+    files: Mapping[str, str]
+    main: str
+    limit: float
+
+
+class Workload(Protocol):
+    """Something that drives a target."""
+
+    name: ClassVar[str]
+    options: ClassVar[type[Options]]
+
+    def __init__(self, options: Options) -> None: ...
+
+    @classmethod
+    def place_of(cls, factor: str) -> tuple[str, ...] | None:
+        """Where in the workload's table a factor goes that no `{}` mentions; None where it means nothing to it."""
+        ...
+
+    @classmethod
+    def tools(cls, host: Host) -> Mapping[str, str]:
+        """Programs it needs, name to version; RunError, with the way to get it, where one is missing."""
+        ...
+
+    @classmethod
+    def check(cls, host: Host, jobs: Mapping[str, Workload]) -> None:
+        """Try the jobs (a name for messages to each) without doing I/O; RunError names the one that is refused."""
+        ...
+
+    def load(self) -> Load:
+        """What it will do."""
+        ...
+
+    def job(self, directory: str) -> Job:
+        """The command and its files, for one run in a directory of the target."""
+        ...
+
+    def window(self, run_dir: Path) -> tuple[int, int] | None:
+        """Realtime nanoseconds [t0, t1] of the measured window by what the run left, None where it can't be told."""
+        ...

@@ -1,0 +1,74 @@
+"""fio's option names, and the few that iolab keeps to itself, each with its reason (fio(1), `fio --cmdhelp`)."""
+
+from __future__ import annotations
+
+_NAMES = """
+allow_file_create allow_mounted_write allrandrepeat atomic ba block_error_percentiles blockalign blocksize blocksize_range
+blocksize_unaligned bs bs_unaligned bsrange bssplit buffer_compress_chunk buffer_compress_percentage buffer_pattern
+buffered bwavgtime cgroup cgroup_nodelete cgroup_weight clat_percentiles clocksource continue_on_error cpuchunks cpuload
+cpumask cpus_allowed cpus_allowed_policy create_fsync create_on_open create_only create_serialize dedupe_global
+dedupe_mode dedupe_percentage dedupe_working_set_percentage description direct disable_bw disable_bw_measurement
+disable_clat disable_lat disable_slat disk_util do_verify dp_type end_fsync error_dump exitall exitall_on_error exit_what
+experimental_verify fadvise_hint fallocate fdatasync fdp fdp_pli file_append file_service_type filename filename_format
+filesize fill_device fill_fs fixedbufs flow flow_id flow_sleep fsync fsync_on_close group_reporting gtod_cpu gtod_reduce
+hipri hipri_percentage hugepage-size ignore_error ignore_zone_limits invalidate io_limit io_size io_submit_mode iodepth
+iodepth_batch iodepth_batch_complete iodepth_batch_complete_max iodepth_batch_complete_min iodepth_batch_submit
+iodepth_low ioengine iomem iomem_align ioscheduler iopsavgtime job_max_open_zones kb_base lat_percentiles
+latency_percentile latency_run latency_target latency_window lockfile lockmem log_avg_msec log_compression
+log_compression_cpus log_entries log_hist_coarseness log_hist_msec log_max_value log_offset log_prio
+log_store_compressed log_unix_epoch log_window_value loops max_latency max_open_zones mem mem_align merge_blktrace_file
+name new_group nice nonvectored nrfiles number_ios numa_cpu_nodes numa_mem_policy numjobs offset offset_align
+offset_increment openfiles overwrite per_job_logs percentage_random percentile_list pre_read prio prioclass
+profile ramp_time random_distribution random_generator randrepeat randseed rate rate_cycle rate_ignore_thinktime
+rate_iops rate_iops_min rate_min rate_process read_beyond_wp read_iolog readwrite refill_buffers registerfiles
+replay_align replay_no_stall replay_redirect replay_scale replay_skip replay_time_scale rw rw_sequencer rwf
+rwmixread rwmixwrite scramble_buffers serialize_overlap sfr significant_figures size slat_percentiles softrandommap
+norandommap sqthread_poll sqthread_poll_cpu ss ss_dur ss_ramp startdelay start_delay stats steadystate
+steadystate_duration steadystate_ramp_time stonewall sync sync_file_range thinktime thinktime_blocks
+thinktime_blocks_type thinktime_iotime thinktime_spin thread time_based trim_backlog trim_backlog_batch
+trim_percentage trim_verify_zero uid gid uncached unified_rw_reporting unique_filename unit_base unlink
+unlink_each_loop userspace_reap use_os_rand verify verify_async verify_async_cpus verify_backlog verify_backlog_batch
+verify_dump verify_fatal verify_interval verify_offset verify_only verify_pattern verify_state_load verify_state_save
+wait_for write_barrier write_bw_log write_hint write_hist_log write_iolog write_iops_log write_lat_log zero_buffers
+zonecapacity zonemode zonerange zonesize zoneskip zone_reset_frequency zone_reset_threshold
+"""
+
+KNOWN = frozenset(_NAMES.split())
+"""Options by which a factor's name is known as fio's. A newer fio's options pass all the same, written as options."""
+
+_LOGS = "iolab writes the logs of every run; leave it out"
+_ITSELF = "it is set by iolab for every run; leave it out"
+
+RESERVED = {
+    "runtime": "write it as workload.runtime",
+    "timeout": "write it as workload.runtime",
+    "ramp_time": "write it as workload.ramp",
+    "time_based": "every run lasts workload.runtime; leave it out",
+    "directory": "the target says where; see target.path",
+    "name": _ITSELF,
+    "write_bw_log": _LOGS,
+    "write_iops_log": _LOGS,
+    "log_unix_epoch": _LOGS,
+    "per_job_logs": _LOGS,
+    "opendir": "it reads files outside the target; let fio make its own",
+    "replay_redirect": "it writes outside the target, to a device by name",
+    "read_iolog": "it names files outside the target",
+    "write_iolog": "it writes outside the run's evidence",
+    "exec_prerun": "a study runs no commands of its own",
+    "exec_postrun": "a study runs no commands of its own",
+    "merge_blktrace_file": "it names files outside the target",
+    "fill_device": "it fills the file system whatever size says",
+    "fill_fs": "it fills the file system whatever size says",
+    "ioscheduler": "it changes the device for everyone; set the scheduler beforehand",
+    "profile": "it brings options of its own; write them out",
+    "create_only": "nothing would be measured",
+    "verify_only": "nothing would be measured",
+}
+"""Options that a study can't set, with what to do instead. Safety first: a study measures in its target and nowhere else."""
+
+BARRED_ENGINES = {
+    "exec": "it runs commands", "net": "it talks to the network", "netsplice": "it talks to the network",
+    "sg": "it writes to devices by name", "io_uring_cmd": "it writes to devices by name", "rdma": "it talks to the network",
+    "e4defrag": "it moves files of others",
+}
+"""Engines that reach beyond a directory."""

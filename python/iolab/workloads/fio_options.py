@@ -1,0 +1,107 @@
+"""fio's options as a study writes them: what is wrong with them, and the job file that they make."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+from ..errors import UsageError
+from ..hosts.options import OptionProblem
+from ..units import parse_fio_size
+from .fio_names import BARRED_ENGINES, KNOWN, RESERVED
+
+Scalar = str | int | float | bool
+
+_DIRECTIONS = {"read": 1, "randread": 1, "write": 1, "randwrite": 1, "trim": 1, "randtrim": 1, "rw": 2, "readwrite": 2,
+               "randrw": 2, "trimwrite": 2, "randtrimwrite": 2}
+"""Operations that a load of this kind does; a single rate holds for each of them."""
+_PLACES = {"read": (0,), "randread": (0,), "write": (1,), "randwrite": (1,), "trim": (2,), "randtrim": (2,),
+           "rw": (0, 1), "readwrite": (0, 1), "randrw": (0, 1), "trimwrite": (2, 1), "randtrimwrite": (2, 1)}
+_PLAIN = {"filename_format", "write_lat_log", "write_hist_log", "mem", "iomem"}
+"""Options whose value becomes (part of) a file's name."""
+_COUNTS = ("numjobs", "iodepth")
+
+
+def problems(options: Mapping[str, Scalar]) -> list[OptionProblem]:
+    """Everything that can be said to be wrong without asking fio."""
+    found = []
+    for name, value in options.items():
+        problem = _name_problem(name) or _value_problem(name, value)
+        if problem is not None:
+            found.append(problem)
+    if "size" not in options:
+        found.append(OptionProblem(("size",), "is missing",
+                                   "a size is required, such as size = \"1g\": the room each job may use"))
+    return found
+
+
+def job_text(options: Mapping[str, Scalar], *, section: str) -> str:
+    """A job file of one section; true and false become 1 and 0."""
+    lines = [f"[{section}]"]
+    lines += [f"{name}={int(value) if isinstance(value, bool) else value}" for name, value in options.items()]
+    return "\n".join(lines) + "\n"
+
+
+def offered_iops(options: Mapping[str, Scalar], jobs: int) -> float | None:
+    """Rate of an open loop over all jobs, 1/s, or None for a closed loop.
+
+    `rate_iops` is per job; one number holds for every operation, `read,write,trim` gives each its own (fio(1)).
+    """
+    given = str(options.get("rate_iops", "")).strip()
+    kind = str(options.get("rw", options.get("readwrite", "read"))).partition(":")[0]
+    if not given or kind not in _PLACES:
+        return None
+    parts = [_number(part) for part in given.split(",")]
+    used = [parts[0]] * _DIRECTIONS[kind] if len(parts) == 1 else [parts[at] for at in _PLACES[kind] if at < len(parts)]
+    total = sum(rate for rate in used if rate is not None)
+    return float(total * jobs) if total > 0 else None
+
+
+def _number(text: str) -> int | None:
+    try:
+        return parse_fio_size(text)
+    except UsageError:
+        return None
+
+
+def _name_problem(name: str) -> OptionProblem | None:
+    if name in RESERVED:
+        return OptionProblem((name,), "can't be set here", RESERVED[name])
+    if not name.replace("_", "").replace("-", "").isalnum() or not name.isascii():
+        return OptionProblem((name,), "is no fio option", "names have letters, digits, '_' and '-'")
+    return None
+
+
+def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
+    text = str(value)
+    if any(ord(char) < 32 for char in text):
+        return OptionProblem((name,), "has control characters", "an option is one line")
+    if name == "size":
+        return _size_problem(text)
+    if name in _COUNTS and not (text.isdigit() and int(text) > 0 and not isinstance(value, bool)):
+        return OptionProblem((name,), f"is {text!r}", "a whole number from 1")
+    if name == "filename" and (text.startswith("/") or ".." in text.split("/") or ":" in text):
+        return OptionProblem((name,), f"'{text}' leads out of the target", "a name without '/' in front, '..' and ':'")
+    if name in _PLAIN and "/" in text:
+        return OptionProblem((name,), f"'{text}' leads elsewhere by its '/'", "a plain name")
+    if name == "ioengine" and text.partition(":")[0] in BARRED_ENGINES:
+        return OptionProblem((name,), f"'{text}' can't be used: {BARRED_ENGINES[text.partition(':')[0]]}",
+                             "an engine that works on files, such as psync, libaio, io_uring, mmap")
+    if name == "ioengine" and text.startswith("external"):
+        return OptionProblem((name,), "loads code from outside", "one of fio's own engines")
+    return None
+
+
+def _size_problem(text: str) -> OptionProblem | None:
+    allowed = "write it as fio does: 64m, 1g, 8192"
+    try:
+        size = parse_fio_size(text)
+    except UsageError:
+        return OptionProblem(("size",), f"'{text}' is not a size", allowed)
+    return OptionProblem(("size",), "is zero", allowed) if size == 0 else None
+
+
+def near_option(name: str) -> str | None:
+    """fio's option that looks most like `name`, for advice."""
+    found = difflib.get_close_matches(name, KNOWN, n=1)
+    return found[0] if found else None

@@ -1,0 +1,63 @@
+import type { TopLevelSpec } from "vega-lite";
+import type { RunDetail, Strip } from "../generated/report";
+
+const WIDTH = 560;
+const HEIGHT = 96;
+const TOTAL = "all";
+
+/** A run's per-second series as strips on one time axis; stalls are shaded, a second without data breaks the line. */
+export function seriesSpec(run: RunDetail, times: readonly number[][]): TopLevelSpec {
+	const ends = run.strips.flatMap((strip) => strip.lines.map((line) => times[line.time]?.at(-1) ?? 0));
+	const domain = [0, Math.max(1, ...ends)];
+	return {
+		vconcat: run.strips.map((strip, i) => stripSpec(strip, run, times, domain, i === run.strips.length - 1)),
+		spacing: 14,
+		resolve: { scale: { color: "shared", x: "shared" } },
+	} as unknown as TopLevelSpec;
+}
+
+function stripSpec(strip: Strip, run: RunDetail, times: readonly number[][], domain: number[], last: boolean) {
+	const values = strip.lines.flatMap((line) =>
+		line.values.map((value, i) => ({ second: times[line.time]?.[i] ?? null, value, device: line.device || TOTAL })),
+	);
+	const words = `${strip.title}${strip.unit ? ` (${strip.unit})` : ""}`;
+	const x = {
+		field: "second",
+		type: "quantitative",
+		scale: { domain, nice: false },
+		axis: { title: last ? "seconds since the window began" : null, labels: last, grid: true, tickCount: 12 },
+	};
+	const y = { field: "value", type: "quantitative", axis: { title: null, tickCount: 3 }, scale: { zero: true } };
+	const tooltip = [
+		{ field: "second", type: "quantitative", title: "second" },
+		{ field: "value", type: "quantitative", title: strip.unit || "value" },
+		{ field: "device", type: "nominal", title: "device" },
+	];
+	const whole = { filter: `datum.device === '${TOTAL}'` };
+	const single = { filter: `datum.device !== '${TOTAL}'` };
+	const layers: unknown[] = [
+		{
+			data: { values: run.spans.map(([start, end]) => ({ start, end })) },
+			mark: { type: "rect", opacity: 0.18, color: "#c0392b", tooltip: "stall: no byte moved" },
+			encoding: { x: { field: "start", type: "quantitative" }, x2: { field: "end" } },
+		},
+	];
+	if (strip.lines.some((line) => line.device !== "")) {
+		layers.push({
+			transform: [single],
+			mark: { type: "line", strokeWidth: 1, opacity: 0.75 },
+			encoding: { x, y, color: { field: "device", type: "nominal", legend: { title: "device" } } },
+		});
+	}
+	if (strip.lines.some((line) => line.device === "")) {
+		layers.push({ transform: [whole], mark: { type: "line", strokeWidth: 1.8, style: "whole" }, encoding: { x, y } });
+	}
+	layers.push({ mark: { type: "point", opacity: 0, size: 60 }, encoding: { x, y, tooltip } });
+	return {
+		title: { text: words, anchor: "start", fontSize: 12, fontWeight: 600, offset: 4 },
+		width: WIDTH,
+		height: HEIGHT,
+		data: { values },
+		layer: layers,
+	};
+}

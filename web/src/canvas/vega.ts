@@ -1,0 +1,40 @@
+import { type Config, parse, type Spec, View } from "vega";
+import { expressionInterpreter } from "vega-interpreter";
+import { compile, type TopLevelSpec } from "vega-lite";
+import type { ChartItem, Dataset } from "../generated/report";
+import { rows } from "../model/datasets";
+import { tooltip } from "./tooltip";
+
+/** Draw a Vega-Lite specification under a configuration, at once; returns how to take it away again. */
+export function draw(element: HTMLElement, spec: TopLevelSpec, config: Config, label: string): () => void {
+	const compiled = compile(spec, { config: config as never, logger: quiet as never });
+	// Expressions are interpreted, never compiled to functions: the page's policy allows no `eval`.
+	const runtime = parse(compiled.spec as Spec, undefined, { ast: true } as never);
+	const view = new View(runtime, { expr: expressionInterpreter, renderer: "svg", logLevel: 0 } as never);
+	view
+		.tooltip(tooltip as never)
+		.description(label)
+		.initialize(element)
+		.run();
+	return () => {
+		view.finalize();
+		element.replaceChildren();
+	};
+}
+
+const quiet = {
+	level: () => quiet,
+	error: () => quiet,
+	warn: () => quiet,
+	info: () => quiet,
+	debug: () => quiet,
+};
+
+const EMPTY: Dataset = { length: 0, columns: {}, constants: {} };
+
+/** A chart's specification with its data in place and without the heading that the page shows itself. */
+export function specOf(chart: ChartItem, datasets: Record<string, Dataset>): TopLevelSpec {
+	const { title: _, ...rest } = chart.spec;
+	const data = chart.data.map((name) => [name, rows(datasets[name] ?? EMPTY)] as const);
+	return { ...rest, datasets: Object.fromEntries(data) } as unknown as TopLevelSpec;
+}

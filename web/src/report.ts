@@ -1,0 +1,28 @@
+import { h, render } from "preact";
+import type { Payload } from "./generated/report";
+import { embedded } from "./model/decode";
+import { followAddress, report } from "./model/state";
+import { followTheme } from "./model/theme";
+import "./report.css";
+import { App } from "./views/app";
+
+async function start(home: HTMLElement): Promise<void> {
+	followTheme();
+	report.value = await embedded<Payload>("iolab-report");
+	followAddress();
+	home.replaceChildren();
+	render(h(App, {}), home);
+	// An address that names a part of the page could not be followed before the part was there.
+	const anchor = location.hash.slice(1);
+	if (anchor && !anchor.includes("=")) document.getElementById(anchor)?.scrollIntoView();
+}
+
+const home = document.getElementById("app");
+if (home) {
+	start(home).catch((error: unknown) => {
+		const problem = document.createElement("p");
+		problem.className = "problem";
+		problem.textContent = error instanceof Error ? error.message : String(error);
+		home.replaceChildren(problem);
+	});
+}

@@ -1,0 +1,21 @@
+import { defineConfig } from "vite";
+
+// One classic script and one style sheet, put into the report by Python: no module loading, no second file.
+export default defineConfig({
+	define: { "process.env.NODE_ENV": '"production"' },
+	oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+	build: {
+		outDir: "../python/iolab/report/static",
+		emptyOutDir: true,
+		target: "es2022",
+		cssCodeSplit: false,
+		chunkSizeWarningLimit: 1200,
+		lib: {
+			entry: "src/report.ts",
+			formats: ["iife"],
+			name: "iolabReport",
+			fileName: () => "report.js",
+			cssFileName: "report",
+		},
+	},
+});
