@@ -1,7 +1,7 @@
 import { h, render } from "preact";
 import type { Payload } from "./generated/report";
 import { embedded } from "./model/decode";
-import { followAddress, report } from "./model/state";
+import { followAddress, followAnchors, report } from "./model/state";
 import { followTheme } from "./model/theme";
 import "./report.css";
 import { App } from "./views/app";
@@ -10,6 +10,7 @@ async function start(home: HTMLElement): Promise<void> {
 	followTheme();
 	report.value = await embedded<Payload>("iolab-report");
 	followAddress();
+	followAnchors();
 	home.replaceChildren();
 	render(h(App, {}), home);
 	// An address that names a part of the page could not be followed before the part was there.

@@ -1,4 +1,4 @@
-"""Axes that read well: loads on a log2 axis ticked where they were measured, values in one readable unit.
+"""Axes that read well: values in one readable unit, ticks at round numbers, the same scale for all that is compared.
 
 Domains are computed here from everything that is drawn (intervals and reference lines too) and written into the
 specification, so that panels and variants that are compared stand on the same scale whoever renders them.
@@ -10,12 +10,10 @@ import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import altair as alt
 
-from ..compare.model import Key
 from ..units import readable_unit
 
 WIDE = 8.0
@@ -28,92 +26,6 @@ NUMBER = ("abs(datum.value) < 10000 ? format(datum.value, '.6~g') : "
 CHANGE = ("(datum.value > 1 ? '+' : datum.value < 1 ? '−' : '') + "
           "replace(format(abs(datum.value - 1) * 100, ',.6~r'), regexp(',', 'g'), '\u2009')")
 """Vega expression that writes a ratio as the change it is, in per cent."""
-
-
-def level_text(level: object) -> str:
-    """A factor's level as an axis prints it."""
-    if isinstance(level, bool):
-        return "on" if level else "off"
-    if isinstance(level, float):
-        return f"{level:.12g}"
-    return str(level)
-
-
-def key_text(key: Key) -> str:
-    """Levels of an axis as one label."""
-    return " · ".join(level_text(level) for level in key)
-
-
-def named_text(names: Sequence[str], key: Key) -> str:
-    """Levels with their factors, as a panel's heading: `disks = 4, media = hdd`."""
-    return ", ".join(f"{name} = {level_text(level)}" for name, level in zip(names, key, strict=True))
-
-
-@dataclass(frozen=True)
-class LoadAxis:
-    """The axis of what was swept.
-
-    Attributes:
-        kind: `log2` for positive numbers over at least three doublings, `linear` for other numbers, `ordinal` for the
-            rest and for a single level.
-        levels: in order; each is a tick.
-    """
-
-    title: str
-    kind: Literal["log2", "linear", "ordinal"]
-    levels: tuple[Key, ...]
-
-    def place(self, key: Key) -> float | str:
-        """Where a level stands: a number, or the label of an ordinal axis."""
-        level = key[0] if self.kind != "ordinal" else None
-        return level if isinstance(level, int | float) else key_text(key)
-
-    def encode(self, width: int, field: str = "x") -> alt.X:
-        """The altair channel; labels that would collide at this width are turned, or left out where turning is not enough."""
-        labels = [key_text(key) for key in self.levels]
-        angle, overlap = _fit(self._positions(width), labels)
-        if self.kind == "ordinal":
-            limit = 160 if angle else 0
-            return alt.X(f"{field}:N", title=self.title, sort=labels, scale=alt.Scale(domain=labels),
-                         axis=alt.Axis(labelAngle=angle, grid=False, labelLimit=limit))
-        ticks = [float(self.place(key)) for key in self.levels]
-        axis = alt.Axis(values=ticks, labelExpr=NUMBER, labelAngle=angle, labelOverlap=overlap, grid=True)
-        low, high = self._domain()
-        if self.kind == "log2":
-            return alt.X(f"{field}:Q", title=self.title, axis=axis,
-                         scale=alt.Scale(type="log", base=2, domain=[low, high], nice=False))
-        return alt.X(f"{field}:Q", title=self.title, axis=axis,
-                     scale=alt.Scale(domain=[low, high], nice=False, zero=False))
-
-    def _domain(self) -> tuple[float, float]:
-        numbers = [float(self.place(key)) for key in self.levels]
-        low, high = min(numbers), max(numbers)
-        if self.kind == "log2":
-            margin = (high / low) ** 0.03
-            return low / margin, high * margin
-        margin = (high - low) * 0.03
-        return low - margin, high + margin
-
-    def _positions(self, width: int) -> list[float]:
-        """Pixels from the axis's start at which the levels stand."""
-        count = len(self.levels)
-        if self.kind == "ordinal":
-            return [width * (place + 0.5) / count for place in range(count)]
-        shape = math.log if self.kind == "log2" else float
-        low, high = (shape(end) for end in self._domain())
-        return [width * (shape(float(self.place(key))) - low) / (high - low) for key in self.levels]
-
-
-def load_axis(names: Sequence[str], levels: Sequence[Key]) -> LoadAxis:
-    """The axis of one or several factors; several, words or a single level make an ordinal one."""
-    title = ", ".join(names)
-    plain = [key[0] for key in levels if len(key) == 1]
-    numbers = [float(level) for level in plain if isinstance(level, int | float) and not isinstance(level, bool)]
-    numeric = len(numbers) == len(levels) and all(math.isfinite(number) for number in numbers)
-    if not numeric or len(set(numbers)) < 2:
-        return LoadAxis(title, "ordinal", tuple(levels))
-    log = min(numbers) > 0 and max(numbers) / min(numbers) >= WIDE
-    return LoadAxis(title, "log2" if log else "linear", tuple(levels))
 
 
 @dataclass(frozen=True)
@@ -198,14 +110,16 @@ class ValueAxis:
 
 
 def value_axis(title: str, base: str, values: Iterable[float | None], *, log: bool = True,
-               wide: float = WIDE) -> ValueAxis:
+               wide: float = WIDE, shown: tuple[str, float] | None = None) -> ValueAxis:
     """The axis of these values (everything that will be drawn on it), given in the base unit.
+
+    `shown` is the unit to show them in, as (symbol, scale), where it isn't to be chosen here.
 
     Logarithmic where `log` allows and the largest is `wide` times the smallest positive value; shares are always linear.
     Zeros can't stand on a logarithmic axis: with a wide range they make it symlog, and the axis says so in its notes.
     """
     finite = [value for value in values if value is not None and math.isfinite(value)]
-    symbol, scale = readable_unit(finite, base)
+    symbol, scale = shown or readable_unit(finite, base)
     words = f"{title} ({symbol})" if symbol else title
     if not finite:
         return ValueAxis(words, symbol, scale, "linear", 0.0, 1.0, notes=("nothing to draw",))
@@ -219,8 +133,9 @@ def value_axis(title: str, base: str, values: Iterable[float | None], *, log: bo
         note = f"zeros have no place on a logarithmic axis: it is linear below {min(positive):.3g} {symbol}".rstrip()
         margin = (high / min(positive)) ** 0.04
         return ValueAxis(words, symbol, scale, "symlog", 0.0, high * margin, min(positive), (note,))
-    if base == "1" and low >= 0 and 50 < high <= 100:
-        return ValueAxis(words, symbol, scale, "linear", 0.0, 100.0)
+    if base == "1" and low >= 0 and 0.5 / scale < high <= 1.05 / scale:
+        # sampled shares overshoot by a clock tick; the axis ends at the whole all the same
+        return ValueAxis(words, symbol, scale, "linear", 0.0, max(1 / scale, high))
     bottom, top = round_domain(min(low, 0.0), max(high, 0.0))
     return ValueAxis(words, symbol, scale, "linear", bottom, top)
 
@@ -232,7 +147,7 @@ def ratio_axis(title: str, changes: Sequence[float]) -> ValueAxis:
     """
     ratios = [1.0, *(1 + change for change in changes if math.isfinite(change) and change > -1)]
     margin = (max(ratios) / min(ratios)) ** 0.04
-    notes = ("logarithmic axis of ratios",)
+    notes: tuple[str, ...] = ("logarithmic axis of ratios",)
     if any(change <= -1 for change in changes):
         notes = (*notes, "a change of −100 % can't be drawn on it")
     return ValueAxis(f"{title} (%)", "%", 1.0, "log", min(ratios) / margin, max(ratios) * margin, notes=notes, shift=1.0)
@@ -264,15 +179,3 @@ def _lines(title: str, pixels: int) -> str | list[str]:
     """A title in as many lines as it needs along an axis of that length."""
     lines = textwrap.wrap(title, max(pixels // 6, 12))
     return title if len(lines) < 2 else lines
-
-
-def _fit(positions: Sequence[float], labels: Sequence[str]) -> tuple[int, bool | str]:
-    """Angle of labels, and what to do with those that still collide."""
-    gaps = [after - before for before, after in pairwise(positions)]
-    if not gaps:
-        return 0, False
-    widths = [6.4 * len(label) + 4 for label in labels]
-    pairs = zip(gaps, widths, widths[1:], strict=False)
-    if all(gap >= (one + other) / 2 for gap, one, other in pairs):
-        return 0, False
-    return -45, False if min(gaps) >= 12 else "greedy"

@@ -10,7 +10,7 @@ from ..compare.model import Cell, Change, Comparison, Estimate
 from ..metrics import Metric
 from ..units import readable_unit
 from . import words
-from .axes import key_text
+from .loads import key_text
 from .model import Chart, Row, slug, specify, unchecked
 from .tables import Cells, grid_panels, picture
 
@@ -28,7 +28,7 @@ def before_after(comparison: Comparison) -> Chart:
     metric = comparison.metric
     others = [variant for variant in comparison.variants if variant != comparison.baseline]
     values = [cell.estimate.value for cell in comparison.cells if cell.estimate.value is not None]
-    symbol, scale = readable_unit(values, metric.unit)
+    symbol, scale = words.shown_unit(comparison) or readable_unit(values, metric.unit)
     labels = grid_panels(comparison, others or list(comparison.variants))
     scores = [abs(score) for cell in comparison.cells if (score := _score(cell.change, metric)) is not None]
     most = max(scores, default=0.0)

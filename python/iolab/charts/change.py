@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from ..compare.model import Cell, Change, Comparison, Key
 from . import words
-from .axes import LoadAxis, ValueAxis, key_text, load_axis, named_text, ratio_axis, value_axis
+from .axes import ValueAxis, ratio_axis, value_axis
 from .lines import Drawn, Spot, layers, rows_of
+from .loads import LoadAxis, key_text, load_axis, named_text
 from .model import Chart, Row, slug, specify, unchecked
 from .panels import panels
 from .reference import floor_layer, zero_layer

@@ -8,19 +8,26 @@ from typing import Any
 import altair as alt
 
 from ..compare.curve_model import Curve, Curves
+from ..compare.model import Key
 from ..stats.knee import KneeEstimate
 from ..units import format_quantity
 from ..verdict import Level
 from . import words
-from .axes import ValueAxis, level_text, named_text, value_axis
+from .axes import ValueAxis, value_axis
+from .drawing import Layer, layer
 from .labels import Box, place
-from .lines import Drawn, Spot, colours, layers, rows_of
+from .lines import Drawn, Spot, at, colours, layers, rows_of
+from .loads import level_text, named_text
 from .model import Chart, Row, slug, specify, unchecked
 from .panels import Panels, panels
 from .reference import Reference, reference_layers
 
 WIDE = 64.0
 """Range from which the latency's axis is logarithmic: a hockey stick shows its bend best on linear axes, while it fits."""
+
+
+UNLIKE = 4.0
+"""Ratio of the best throughputs of two panels from which both axes are logarithmic, so that each panel can be read."""
 
 
 @unchecked
@@ -34,10 +41,12 @@ def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
     labels = {table: named_text(curves.tables, table) for table in curves.table_levels
               if any(curve.table == table for curve in curves.curves)} or {(): ""}
     division = panels(list(labels.values()))
+    unlike = _unlike(curves)
     x = value_axis(curves.throughput.title, curves.throughput.unit,
-                   [*_reach(curves, "throughput"), *(one.value for one in references if one.axis == "x")], log=False)
+                   [*_reach(curves, "throughput"), *(one.value for one in references if one.axis == "x")], log=unlike)
     y = value_axis(curves.latency.title, curves.latency.unit,
-                   [*_reach(curves, "latency"), *(one.value for one in references if one.axis == "y")], wide=WIDE)
+                   [*_reach(curves, "latency"), *(one.value for one in references if one.axis == "y")],
+                   wide=WIDE / 8 if unlike else WIDE)
     drawn: list[Drawn] = []
     for curve in curves.curves:
         drawn += _curve(curves, curve, x, y, {"group": curve.variant, "panel": labels[curve.table]})
@@ -67,33 +76,44 @@ def _reach(curves: Curves, which: str) -> Iterable[float | None]:
             yield from spread or ()
 
 
+def _unlike(curves: Curves) -> bool:
+    """Whether panels reach throughputs so different that on one linear axis the slower ones would vanish in a corner."""
+    tops: dict[Key, float] = {}
+    for curve in curves.curves:
+        reached = [point.throughput.value for point in curve.points if point.throughput.value]
+        tops[curve.table] = max([tops.get(curve.table, 0.0), *reached])
+    best = [top for top in tops.values() if top > 0]
+    return bool(best) and max(best) >= UNLIKE * min(best)
+
+
 def _curve(curves: Curves, curve: Curve, x: ValueAxis, y: ValueAxis, common: Drawn) -> Iterable[Drawn]:
     spots = []
     for i, point in enumerate(curve.points):
         load = level_text(point.load)
-        at = f"{curve.variant}, {curves.load} {load}"
+        name = f"{curve.variant}, {curves.load} {load}"
         if point.n > 1:
             for rate, delay, run in zip(point.throughput.values, point.latency.values, point.throughput.runs, strict=False):
                 if (across := x.drawn(rate)) is not None and (up := y.drawn(delay)) is not None:
-                    yield {**common, "kind": "dot", "x": across, "y": up, "tip": f"{at} ({run})"}
-        across, up = x.drawn(point.throughput.value), y.drawn(point.latency.value)
-        if across is None or up is None:
+                    yield {**common, "kind": "dot", "x": across, "y": up, "tip": f"{name} ({run})"}
+        middle_x, middle_y = x.drawn(point.throughput.value), y.drawn(point.latency.value)
+        if middle_x is None or middle_y is None:
             continue
-        tip = (f"{at}: {words.quantity(point.throughput, curves.throughput.unit)} @ "
+        tip = (f"{name}: {words.quantity(point.throughput, curves.throughput.unit)} @ "
                f"{words.quantity(point.latency, curves.latency.unit)}")
-        spots.append(Spot(i, across, up, hollow=point.level is Level.SUSPECT, dashed=point.saturated, tip=tip,
+        spots.append(Spot(i, middle_x, middle_y, hollow=point.level is Level.SUSPECT, dashed=point.saturated, tip=tip,
                           extra={"load": load}))
     yield from rows_of(spots, common)
     knee = curve.knee
     if isinstance(knee, KneeEstimate):
-        rate, delay = x.drawn(knee.throughput), y.drawn(knee.latency)
-        if rate is not None and delay is not None:
-            yield {**common, "kind": "knee", "x": rate, "y": delay, "tip": f"{curve.variant}: {_knee_text(curve, curves)}"}
+        knee_x, knee_y = x.drawn(knee.throughput), y.drawn(knee.latency)
+        if knee_x is not None and knee_y is not None:
+            yield {**common, "kind": "knee", "x": knee_x, "y": knee_y,
+                   "tip": f"{curve.variant}: {_knee_text(curve, curves)}"}
             if knee.throughput_range:
-                yield {**common, "kind": "knee-x", "y": delay, "lo": x.drawn(knee.throughput_range[0]),
+                yield {**common, "kind": "knee-x", "y": knee_y, "lo": x.drawn(knee.throughput_range[0]),
                        "hi": x.drawn(knee.throughput_range[1])}
             if knee.latency_range:
-                yield {**common, "kind": "knee-y", "x": rate, "lo": y.drawn(knee.latency_range[0]),
+                yield {**common, "kind": "knee-y", "x": knee_x, "lo": y.drawn(knee.latency_range[0]),
                        "hi": y.drawn(knee.latency_range[1])}
 
 
@@ -108,8 +128,8 @@ def _load_labels(rows: Sequence[Drawn], x: ValueAxis, y: ValueAxis, division: Pa
     lines = [[pixels(row) for row in points if row["group"] == group] for group in {row["group"] for row in points}]
     taken = [Box.around(*pixels(row), 11, 11) for row in rows if row["kind"] == "knee"]
     for reference in references:
-        if reference.axis == "x" and (at := x.drawn(reference.value)) is not None:
-            edge = x.pixel(at, division.width)
+        if reference.axis == "x" and (value := x.drawn(reference.value)) is not None:
+            edge = x.pixel(value, division.width)
             taken += [Box(edge - 18, 0, edge, 6.5 * len(reference.label)), Box(edge - 1, 0, edge + 1, division.height)]
     spots = [(*pixels(row), str(row["load"])) for row in points]
     for row, middle in zip(points, place(spots, lines, division.width, division.height, taken), strict=True):
@@ -118,26 +138,22 @@ def _load_labels(rows: Sequence[Drawn], x: ValueAxis, y: ValueAxis, division: Pa
                    "px": round(middle[0], 1), "py": round(middle[1], 1)}
 
 
-def _knee_layers(x: alt.X, y: alt.Y, curves: Curves, drawn: Sequence[Drawn]) -> list[alt.Chart]:
-    colour = colours(curves.variants, None, {row["group"] for row in drawn})[0]
-
-    def layer(kind: str, **mark: Any) -> alt.Chart:
-        return alt.Chart(mark=alt.MarkDef(**mark)).transform_filter(f"datum.kind === '{kind}'")
-
+def _knee_layers(x: alt.X, y: alt.Y, curves: Curves, drawn: Sequence[Drawn]) -> list[Layer]:
     kinds = {row["kind"] for row in drawn}
-    low_x, low_y = x.copy(deep=False), y.copy(deep=False)
-    low_x.shorthand = low_y.shorthand = "lo:Q"
-    made = []
-    if "knee-x" in kinds:
-        made.append(layer("knee-x", type="rule", strokeWidth=5, opacity=0.35).encode(x=low_x, x2="hi:Q", y=y, color=colour))
-    if "knee-y" in kinds:
-        made.append(layer("knee-y", type="rule", strokeWidth=5, opacity=0.35).encode(x=x, y=low_y, y2="hi:Q", color=colour))
-    if "knee" in kinds:
-        made.append(layer("knee", type="point", shape="circle", filled=False, size=260, strokeWidth=2.2, opacity=1)
-                    .encode(x=x, y=y, color=colour, tooltip="tip:N"))
-    if "load" in kinds:
-        made.append(layer("load", type="text", fontSize=10, baseline="middle").encode(
-            x=alt.X("px:Q", scale=None, axis=None), y=alt.Y("py:Q", scale=None, axis=None), text="load:N", color=colour))
+    colour = colours(curves.variants, None, {row["group"] for row in drawn})[0]
+    made: list[Layer] = []
+
+    def add(kind: str, look: dict[str, Any], **channels: Any) -> None:
+        if kind in kinds:
+            made.append(layer(alt.MarkDef(**look), where=f"datum.kind === '{kind}'", color=colour, **channels))
+
+    bar = {"type": "rule", "strokeWidth": 5, "opacity": 0.35}
+    add("knee-x", bar, x=at(x, "lo"), x2=alt.X2("hi"), y=y)
+    add("knee-y", bar, x=x, y=at(y, "lo"), y2=alt.Y2("hi"))
+    ring = {"type": "point", "shape": "circle", "filled": False, "size": 260, "strokeWidth": 2.2, "opacity": 1}
+    add("knee", ring, x=x, y=y, tooltip=alt.Tooltip("tip:N"))
+    add("load", {"type": "text", "fontSize": 10, "baseline": "middle"}, x=alt.X("px:Q", scale=None, axis=None),
+        y=alt.Y("py:Q", scale=None, axis=None), text=alt.Text("load:N"))
     return made
 
 

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import altair as alt
+
+from .drawing import Layer, layer
+
+ChannelT = TypeVar("ChannelT", alt.X, alt.Y)
 
 CROSS = "M-1,-1L1,1M-1,1L1,-1"
 """Path of the cross that marks what was refused."""
@@ -90,7 +94,7 @@ def colours(groups: Sequence[str], title: str | None,
 
 
 def layers(x: alt.X, y: alt.Y, groups: Sequence[str], data: Sequence[Drawn], *, title: str | None = None,
-           ordinal: bool = False) -> list[alt.Chart]:
+           ordinal: bool = False) -> list[Layer]:
     """Layers for the kinds of rows that occur, back to front; `ordinal` sets groups beside each other."""
     kinds = {row["kind"] for row in data}
     colour, stroke, fill, shape = colours(groups, title, {row["group"] for row in data})
@@ -98,38 +102,31 @@ def layers(x: alt.X, y: alt.Y, groups: Sequence[str], data: Sequence[Drawn], *, 
     if ordinal and len(groups) > 1:
         beside = [group for group in groups if any(row["group"] == group for row in data)]
         place["xOffset"] = alt.XOffset("group:N", scale=alt.Scale(domain=beside, paddingOuter=0.9))
-    interval = {**place, "y": _interval(y), "y2": alt.Y2("hi")}
-    drawn: list[alt.Chart] = []
+    interval = {**place, "y": at(y, "lo"), "y2": alt.Y2("hi")}
+    tip, piece = alt.Tooltip("tip:N"), alt.Detail("piece:N")
+    drawn: list[Layer] = []
 
-    def layer(kind: str, **mark: Any) -> alt.Chart:
-        chart = alt.Chart(mark=alt.MarkDef(**mark))
-        return chart.transform_filter(f"datum.kind === '{kind}'")
+    def add(kind: str, look: dict[str, Any], **channels: Any) -> None:
+        if kind in kinds:
+            drawn.append(layer(alt.MarkDef(**look), where=f"datum.kind === '{kind}'", **channels))
 
-    if "band" in kinds:
-        # No order channel: an area would take it for stacking and fall into single points. It runs along x anyway.
-        drawn.append(layer("band", type="area", opacity=0.2, clip=True)
-                     .encode(**interval, color=colour, detail="piece:N"))
-    if "bar" in kinds:
-        drawn.append(layer("bar", type="rule", strokeWidth=1.5, opacity=0.7).encode(**interval, color=colour))
-    if "line" in kinds:
-        dash = alt.StrokeDashValue([1, 0], condition={"test": "datum.dashed", "value": [5, 4]})
-        drawn.append(layer("line", type="line")
-                     .encode(**place, color=colour, detail="piece:N", order="i:Q", strokeDash=dash))
-    if "dot" in kinds:
-        drawn.append(layer("dot", type="circle", size=10, opacity=0.55)
-                     .encode(**place, color=colour, tooltip="tip:N"))
-    if "cross" in kinds:
-        drawn.append(layer("cross", type="point", shape=CROSS, size=36, strokeWidth=1.8, filled=False, opacity=1)
-                     .encode(**place, color=colour, tooltip="tip:N"))
+    # No order channel here: an area would take it for stacking and fall into single points. It runs along x anyway.
+    add("band", {"type": "area", "opacity": 0.2, "clip": True}, **interval, color=colour, detail=piece)
+    add("bar", {"type": "rule", "strokeWidth": 1.5, "opacity": 0.7}, **interval, color=colour)
+    dash = alt.StrokeDashValue([1, 0], condition={"test": "datum.dashed", "value": [5, 4]})
+    add("line", {"type": "line"}, **place, color=colour, detail=piece, order=alt.Order("i:Q"), strokeDash=dash)
+    add("dot", {"type": "circle", "size": 10, "opacity": 0.55}, **place, color=colour, tooltip=tip)
+    cross = {"type": "point", "shape": CROSS, "size": 36, "strokeWidth": 1.8, "filled": False, "opacity": 1}
+    add("cross", cross, **place, color=colour, tooltip=tip)
+    kinds.add("point")  # even without any, for axes and legend
     hollow = alt.FillOpacityValue(1, condition={"test": "datum.hollow", "value": 0})
-    drawn.append(layer("point", type="point", filled=False, strokeWidth=1.6, opacity=1)
-                 .encode(**place, stroke=stroke, fill=fill, shape=shape, fillOpacity=hollow,
-                         tooltip="tip:N"))
+    add("point", {"type": "point", "filled": False, "strokeWidth": 1.6, "opacity": 1}, **place, stroke=stroke,
+        fill=fill, shape=shape, fillOpacity=hollow, tooltip=tip)
     return drawn
 
 
-def _interval(y: alt.Y) -> alt.Y:
-    """The same vertical channel, reading the interval's lower end."""
-    channel = y.copy(deep=False)
-    channel.shorthand = "lo:Q"
-    return channel
+def at(channel: ChannelT, field: str) -> ChannelT:
+    """The same axis and scale, reading another field."""
+    other = channel.copy(deep=False)
+    other.shorthand = f"{field}:Q"
+    return other

@@ -8,7 +8,7 @@ from ..compare.model import Cell, Comparison
 from ..errors import UsageError
 from ..units import readable_unit
 from . import words
-from .axes import key_text
+from .loads import key_text
 from .model import Chart, Row, slug, specify, unchecked
 from .tables import Cells, grid_panels, picture
 
@@ -24,8 +24,8 @@ def matrix(throughput: Comparison, latency: Comparison) -> Chart:
     if axes[0] != axes[1]:
         raise UsageError("throughput and latency are compared over different factors",
                          hint="ask for the same rows, columns and tables in both comparisons")
-    scales = [_unit([cell.estimate.value for cell in one.cells if cell.estimate.value], one.metric.unit)
-              for one in (throughput, latency)]
+    scales = [words.shown_unit(one) or _unit([cell.estimate.value for cell in one.cells if cell.estimate.value],
+                                                one.metric.unit) for one in (throughput, latency)]
     labels = grid_panels(throughput, throughput.variants)
     cells: Cells = []
     rows: list[Row] = []
@@ -71,7 +71,7 @@ def _unit(values: list[float], base: str) -> tuple[str, float]:
 def _text(cell: Cell | None, symbol: str, scale: float) -> str:
     if cell is None or cell.estimate.value is None:
         return "—"
-    return f"{words.short(cell.estimate.value / scale, 4)}{words.star(cell.estimate)} {symbol}".rstrip()
+    return f"{words.short(cell.estimate.value / scale)}{words.star(cell.estimate)} {symbol}".rstrip()
 
 
 def _score(cell: Cell | None, scale: float) -> float:

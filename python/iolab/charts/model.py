@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 import altair as alt
 from altair.utils.schemapi import debug_mode
 
+from .drawing import Drawing
 from .theme import LIGHT, Config
 
 MIME_TYPE = "application/vnd.vegalite.v6+json"
@@ -82,20 +83,18 @@ def unchecked(make: Callable[_P, _R]) -> Callable[_P, _R]:
     return made
 
 
-def specify(drawing: alt.TopLevelMixin, data: Mapping[str, Sequence[Row]], *, title: str,
+def specify(drawing: Drawing, data: Mapping[str, Sequence[Row]], *, title: str,
             marks: Iterable[str] = ()) -> dict[str, Any]:
     """The specification of an altair chart under a title; `marks` say what its marks mean and stand below the title.
 
-    The drawing names its data sets and `data` holds them: altair would copy every row several times over. Whatever
-    theme is switched on in altair stays outside: appearance belongs to whoever shows the chart.
+    The drawing names its data sets and `data` holds them. Whatever theme is switched on in altair stays outside:
+    appearance belongs to whoever shows the chart.
     """
-    with alt.data_transformers.enable(consolidate_datasets=False):
-        spec: dict[str, Any] = drawing.to_dict(validate=False)
-    spec.pop("config", None)
+    spec: dict[str, Any] = drawing.to_dict(validate=False)
     heading: dict[str, Any] = {"text": title}
     if lines := wrap(marks):
         heading["subtitle"] = lines
-    return {"$schema": spec.pop("$schema"), "title": heading, **spec,
+    return {"$schema": alt.SCHEMA_URL, "title": heading, **spec,
             "datasets": {name: list(rows) for name, rows in data.items()}}
 
 

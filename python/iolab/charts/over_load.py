@@ -9,8 +9,9 @@ from ..compare.model import Cell, Comparison
 from ..units import format_quantity
 from ..verdict import Level
 from . import words
-from .axes import LoadAxis, ValueAxis, key_text, load_axis, value_axis
+from .axes import ValueAxis, value_axis
 from .lines import Drawn, Spot, layers, rows_of
+from .loads import LoadAxis, key_text, load_axis
 from .model import Chart, Row, slug, specify, unchecked
 from .panels import panels
 
@@ -25,7 +26,7 @@ def over_load(comparison: Comparison) -> Chart:
     """
     metric = comparison.metric
     x = load_axis(comparison.rows, comparison.row_levels)
-    y = value_axis(metric.title, metric.unit, _values(comparison.cells))
+    y = value_axis(metric.title, metric.unit, _values(comparison.cells), shown=words.shown_unit(comparison))
     labels, columns = words.panel_labels(comparison)
     division = panels(list(labels.values()), columns=columns)
     drawn: list[Drawn] = []
@@ -59,14 +60,14 @@ def _line(comparison: Comparison, cells: list[Cell], x: LoadAxis, y: ValueAxis, 
             if len(estimate.values) > 1 and (height := y.drawn(value)) is not None:
                 tip = f"{at}: {format_quantity(value, comparison.metric.unit)} ({run})"
                 yield {**common, "kind": "dot", "x": place, "y": height, "tip": tip}
-        for value, run in words.left_out(estimate):
-            edge = y.within(-math.inf if value is None else value)
-            said = "no value" if value is None else format_quantity(value, comparison.metric.unit)
-            yield {**common, "kind": "cross", "x": place, "y": edge, "tip": f"{at}: left out, {said} ({run})"}
-        height = y.drawn(estimate.value)
-        if height is None:
+        for refused, run in words.left_out(estimate):
+            shown = y.within(-math.inf if refused is None else refused)
+            said = "no value" if refused is None else format_quantity(refused, comparison.metric.unit)
+            yield {**common, "kind": "cross", "x": place, "y": shown, "tip": f"{at}: left out, {said} ({run})"}
+        middle = y.drawn(estimate.value)
+        if middle is None:
             continue
-        spots.append(Spot(i, place, height, y.drawn(estimate.low), y.drawn(estimate.high),
+        spots.append(Spot(i, place, middle, y.drawn(estimate.low), y.drawn(estimate.high),
                           hollow=estimate.level is Level.SUSPECT, dashed=cell.saturated,
                           tip=f"{at}: {words.quantity(estimate, comparison.metric.unit)}"))
     yield from rows_of(spots, common)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import altair as alt
+
+from .drawing import ROWS, Drawing, Layer, stack
 
 _SIZES = {1: (1, 640, 360), 2: (2, 330, 270), 3: (3, 260, 230), 4: (2, 330, 220)}
 """Panels to (columns, width, height) of one."""
@@ -30,18 +33,20 @@ class Panels:
         """Whether headings are drawn at all."""
         return self.labels not in ((), ("",))
 
-    def draw(self, layers: Sequence[alt.Chart], *, own_axes: bool = False) -> alt.TopLevelMixin:
+    def draw(self, layers: Sequence[Layer], *, own_axes: bool = False) -> Drawing:
         """The layers over the data set `rows`, in panels with the same scales; `own_axes` repeats axes in every panel."""
-        source = alt.NamedData(name="rows")
-        layer = alt.LayerChart(layer=list(layers), width=self.width, height=self.height)
+        source = alt.NamedData(name=ROWS)
         if not self.divided:
-            layer.data = source
-            return layer
-        facet = alt.Facet("panel:N", sort=list(self.labels), title=None)
-        chart = alt.FacetChart(data=source, spec=layer, facet=facet, columns=self.columns, spacing=18)
-        # Without this the last panels of an unfilled row hang above an axis that isn't theirs.
-        alone = own_axes or len(self.labels) % self.columns
-        return chart.resolve_axis(x="independent") if alone else chart
+            return alt.TopLevelLayerSpec(data=source, layer=list(layers), width=self.width, height=self.height)
+        more: dict[str, Any] = {}
+        # Without axes of their own the last panels of an unfilled row hang above an axis that isn't theirs.
+        if own_axes or len(self.labels) % self.columns:
+            more["resolve"] = alt.Resolve(axis=alt.AxisResolveMap(x="independent"))
+        lines = f"length(datum.label) > {self.width / 6.8:.0f} ? split(datum.label, ', ') : datum.label"
+        heading = alt.FacetFieldDef(field="panel", type="nominal", sort=list(self.labels), title=None,
+                                    header=alt.Header(labelExpr=lines))
+        return alt.TopLevelFacetSpec(data=source, spec=stack(layers, self.width, self.height), facet=heading,
+                                     columns=self.columns, spacing=18, **more)
 
 
 def panels(labels: Sequence[str], *, columns: int | None = None) -> Panels:

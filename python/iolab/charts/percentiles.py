@@ -11,8 +11,9 @@ import altair as alt
 from ..results.model import Histogram
 from ..units import format_quantity
 from . import words
-from .axes import level_text, value_axis
+from .axes import value_axis
 from .lines import Drawn, Spot, layers, rows_of
+from .loads import level_text
 from .model import Chart, Row, slug, specify, unchecked
 from .panels import panels
 
@@ -59,9 +60,9 @@ def tail(variant: str, histograms: Sequence[Histogram], *, confidence: float = 0
     percents = percents_for(count)
     read = pooled_quantiles([(one.indices, one.counts) for one in histograms], bits.pop() if bits else 6,
                             [percent / 100 for percent in percents], confidence=confidence) if percents else []
-    seconds = [tuple(None if value is None else value / 1e9 for value in three) for three in read]
-    return Tail(variant, tuple(percents), *(tuple(three[part] for three in seconds) for part in range(3)),
-                count=count, repetitions=sum(bool(one.counts.sum()) for one in histograms))
+    values, lows, highs = (tuple(None if (value := three[part]) is None else value / 1e9 for three in read)
+                           for part in range(3))
+    return Tail(variant, tuple(percents), values, lows, highs, count, sum(bool(one.counts.sum()) for one in histograms))
 
 
 def percents_for(count: int) -> list[float]:

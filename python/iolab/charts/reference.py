@@ -9,6 +9,8 @@ from typing import Any, Literal
 import altair as alt
 
 from .axes import ValueAxis
+from .drawing import Layer, inline, layer, pixel
+from .lines import at
 
 
 @dataclass(frozen=True)
@@ -26,42 +28,31 @@ class Reference:
     axis: Literal["x", "y"] = "x"
 
 
-def _one(row: dict[str, Any]) -> alt.InlineData:
-    return alt.InlineData(values=[row])
-
-
-def zero_layer(y: ValueAxis, channel: alt.Y) -> list[alt.Chart]:
+def zero_layer(y: ValueAxis, channel: alt.Y) -> list[Layer]:
     """A rule at no change."""
-    rule = alt.Chart(_one({"y": y.zero}), mark=alt.MarkDef(type="rule", style="faint", strokeWidth=1.2))
-    return [rule.encode(y=channel)]
+    return [layer(alt.MarkDef(type="rule", style="faint", strokeWidth=1.2), data=inline({"y": y.zero}), y=channel)]
 
 
-def floor_layer(floor: tuple[float, float], y: ValueAxis, channel: alt.Y) -> list[alt.Chart]:
+def floor_layer(floor: tuple[float, float], y: ValueAxis, channel: alt.Y) -> list[Layer]:
     """A grey band of the changes that an A/A arm showed."""
-    low = channel.copy(deep=False)
-    low.shorthand = "lo:Q"
-    band = alt.Chart(_one({"lo": y.drawn(floor[0]), "hi": y.drawn(floor[1])}),
-                     mark=alt.MarkDef(type="rect", style="faint", opacity=0.15, strokeWidth=0))
-    return [band.encode(y=low, y2=alt.Y2("hi"))]
+    return [layer(alt.MarkDef(type="rect", style="faint", opacity=0.15, strokeWidth=0),
+                  data=inline({"lo": y.drawn(floor[0]), "hi": y.drawn(floor[1])}), y=at(channel, "lo"), y2=alt.Y2("hi"))]
 
 
 def reference_layers(references: Sequence[Reference], x: ValueAxis, y: ValueAxis, horizontal: alt.X,
-                     vertical: alt.Y) -> list[alt.Chart]:
+                     vertical: alt.Y) -> list[Layer]:
     """A dotted rule and its label for each reference; the label stands inside the plot at the rule's far end."""
     drawn = []
     for reference in references:
         upright = reference.axis == "x"
-        at = (x if upright else y).drawn(reference.value)
-        if at is None:
+        place = (x if upright else y).drawn(reference.value)
+        if place is None:
             continue
-        data = _one({reference.axis: at, "label": reference.label})
-        rule = alt.Chart(data, mark=alt.MarkDef(type="rule", style="faint", strokeDash=[2, 3], strokeWidth=1.4))
+        data = inline({reference.axis: place, "label": reference.label})
         text = alt.MarkDef(type="text", fontSize=10, align="right", baseline="bottom", dx=-4, dy=-3,
                            angle=270 if upright else 0)
-        if upright:
-            label = alt.Chart(data, mark=text).encode(x=horizontal, y=alt.value(4), text="label:N")
-            drawn += [rule.encode(x=horizontal), label]
-        else:
-            label = alt.Chart(data, mark=text).encode(y=vertical, x=alt.value("width"), text="label:N")
-            drawn += [rule.encode(y=vertical), label]
+        here: dict[str, Any] = {"x": horizontal} if upright else {"y": vertical}
+        edge: dict[str, Any] = {"y": pixel(4)} if upright else {"x": pixel("width")}
+        drawn.append(layer(alt.MarkDef(type="rule", style="faint", strokeDash=[2, 3], strokeWidth=1.4), data=data, **here))
+        drawn.append(layer(text, data=data, **here, **edge, text=alt.Text("label:N")))
     return drawn

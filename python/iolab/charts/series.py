@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import altair as alt
 import numpy as np
@@ -15,6 +14,7 @@ from ..results.model import Series
 from ..units import format_quantity
 from . import words
 from .axes import NUMBER, ValueAxis, value_axis
+from .drawing import Layer, inline, layer, pixel, stack
 from .lines import Drawn, colours
 from .model import Chart, Row, slug, specify, unchecked
 
@@ -40,11 +40,9 @@ def series(lines: Sequence[Series], *, title: str = "Per second", stalls: Sequen
     units = list(dict.fromkeys(one.unit for one in lines))
     times = [float(time) for one in lines for time in one.time if math.isfinite(time)]
     start, end = min([0.0, *times]), max([1.0, *times])
-    x = alt.X("x:Q", title=None, scale=alt.Scale(domain=[start, end], nice=False, zero=False),
-              axis=alt.Axis(grid=False, labelExpr=NUMBER))
-    last = x.copy(deep=False)
-    last.title = "seconds since the window began"
-    panels: list[alt.LayerChart] = []
+    x, last = (alt.X("x:Q", title=title, scale=alt.Scale(domain=[start, end], nice=False, zero=False),
+                     axis=alt.Axis(grid=False, labelExpr=NUMBER)) for title in (None, "seconds since the window began"))
+    panels: list[alt.LayerSpec] = []
     data: dict[str, list[Drawn]] = {}
     thinned, gaps = 0, False
     notes: list[str] = []
@@ -66,7 +64,8 @@ def series(lines: Sequence[Series], *, title: str = "Per second", stalls: Sequen
     if thinned:
         marks.append(f"thinned: lowest and highest of every {thinned} readings")
     marks += notes if lines else ["no per-second series here"]
-    picture = alt.VConcatChart(vconcat=panels or [_empty(last)], spacing=14).resolve_scale(color="independent", x="shared")
+    picture = alt.TopLevelVConcatSpec(vconcat=panels or [_empty(last)], spacing=14,
+                                      resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent", x="shared")))
     rows: tuple[Row, ...] = tuple(
         {"series": one.name, "seconds": float(time), "value": float(value) if math.isfinite(value) else None,
          "unit": one.unit, "label": format_quantity(float(value), one.unit)}
@@ -76,25 +75,22 @@ def series(lines: Sequence[Series], *, title: str = "Per second", stalls: Sequen
 
 
 def _panel(lines: Sequence[Series], data: str, y: ValueAxis, x: alt.X, holes: Sequence[Span], stalls: Sequence[Span],
-           window: Span) -> alt.LayerChart:
+           window: Span) -> alt.LayerSpec:
     names = [one.name for one in lines]
     vertical = y.encode_y(_HEIGHT)
-    drawn: list[Any] = []
+    drawn: list[Layer] = []
     if stalls:
-        source = alt.InlineData(values=[{"x": first, "x2": last} for first, last in stalls])
-        drawn.append(alt.Chart(source, mark=alt.MarkDef(type="rect", style="stall", clip=True)).encode(x=x, x2="x2:Q"))
+        spans = inline(*({"x": first, "x2": last} for first, last in stalls))
+        drawn.append(layer(alt.MarkDef(type="rect", style="stall", clip=True), data=spans, x=x, x2=alt.X2("x2")))
     if holes:
-        source = alt.InlineData(values=list(_hatching(holes, window)))
-        drawn.append(alt.Chart(source, mark=alt.MarkDef(type="rule", style="gap", clip=True))
-                     .encode(x=x, x2="x2:Q", y=alt.value(_HEIGHT), y2=alt.value(0)))
-    colour = colours(names, None)[0]
+        drawn.append(layer(alt.MarkDef(type="rule", style="gap", clip=True), data=inline(*_hatching(holes, window)),
+                           x=x, x2=alt.X2("x2"), y=pixel(_HEIGHT), y2=pixel(0)))
+    base = {"x": x, "y": vertical, "color": colours(names, None)[0]}
     rows = alt.NamedData(name=data)
-    base = {"x": x, "y": vertical, "color": colour}
-    drawn.append(alt.Chart(rows, mark=alt.MarkDef(type="line", strokeWidth=1.4, clip=True))
-                 .transform_filter("!datum.alone").encode(**base, detail="piece:N"))
-    drawn.append(alt.Chart(rows, mark=alt.MarkDef(type="circle", size=14, opacity=1, clip=True))
-                 .transform_filter("datum.alone").encode(**base))
-    return alt.LayerChart(layer=drawn, width=_WIDTH, height=_HEIGHT)
+    drawn.append(layer(alt.MarkDef(type="line", strokeWidth=1.4, clip=True), data=rows, where="!datum.alone", **base,
+                       detail=alt.Detail("piece:N")))
+    drawn.append(layer(alt.MarkDef(type="circle", size=14, opacity=1, clip=True), data=rows, where="datum.alone", **base))
+    return stack(drawn, _WIDTH, _HEIGHT)
 
 
 def _title(lines: Sequence[Series]) -> str:
@@ -166,6 +162,5 @@ def _hatching(holes: Sequence[Span], window: Span) -> Iterable[dict[str, float]]
             yield {"x": round(left, 4), "x2": round(left + step, 4)}
 
 
-def _empty(x: alt.X) -> alt.LayerChart:
-    chart = alt.Chart(alt.InlineData(values=[]), mark=alt.MarkDef(type="line")).encode(x=x)
-    return alt.LayerChart(layer=[chart], width=_WIDTH, height=_HEIGHT)
+def _empty(x: alt.X) -> alt.LayerSpec:
+    return stack([layer(alt.MarkDef(type="line"), data=inline(), x=x)], _WIDTH, _HEIGHT)

@@ -8,7 +8,8 @@ from typing import Any
 import altair as alt
 
 from ..compare.model import Comparison, Key
-from .axes import key_text, named_text
+from .drawing import Drawing, layer
+from .loads import key_text, named_text
 from .panels import Panels
 
 Cells = list[dict[str, Any]]
@@ -28,7 +29,7 @@ def grid_panels(comparison: Comparison, variants: Sequence[str]) -> dict[tuple[K
 
 
 def picture(comparison: Comparison, cells: Cells, labels: Sequence[str], colour: alt.Color,
-            lines: int = 1) -> alt.TopLevelMixin:
+            lines: int = 1) -> Drawing:
     """Cells with fields `row`, `col`, `panel`, `line1` (and `line2`), `score`, drawn as tables side by side."""
     rows = [key_text(key) for key in comparison.row_levels] or [""]
     cols = [key_text(key) for key in comparison.col_levels] or [""]
@@ -40,11 +41,10 @@ def picture(comparison: Comparison, cells: Cells, labels: Sequence[str], colour:
               axis=alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False, labelLimit=0))
     y = alt.Y("row:N", title=", ".join(comparison.rows) or None, scale=alt.Scale(domain=rows, padding=0),
               axis=alt.Axis(domain=False, ticks=False, labelLimit=0))
-    tip = "tip:N"
-    layers = [
-        alt.Chart(mark=alt.MarkDef(type="rect", style="cell")).encode(x=x, y=y, color=colour, tooltip=tip)]
+    tip = alt.Tooltip("tip:N")
+    layers = [layer(alt.MarkDef(type="rect", style="cell"), x=x, y=y, color=colour, tooltip=tip)]
     for n in range(lines):
         dy = (2 * n - (lines - 1)) * 8
         mark = alt.MarkDef(type="text", dy=dy, baseline="middle", fontWeight=600 if n else 400)
-        layers.append(alt.Chart(mark=mark).encode(x=x, y=y, text=f"line{n + 1}:N", tooltip=tip))
+        layers.append(layer(mark, x=x, y=y, text=alt.Text(f"line{n + 1}:N"), tooltip=tip))
     return Panels(tuple(dict.fromkeys(labels)), side, width, height).draw(layers, own_axes=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from ..compare.model import Change, Comparison, Estimate, Key
 from ..metrics import Metric
-from ..units import format_number, format_quantity, readable_unit
+from ..units import format_number, format_quantity, readable_unit, unit
 from ..verdict import Level
-from .axes import level_text, named_text
+from .loads import level_text, named_text
 
 MINUS = "−"
 
@@ -33,11 +33,11 @@ def fixed(comparison: Comparison) -> list[str]:
     return [said] if said else []
 
 
-def quantity(estimate: Estimate, unit: str) -> str:
+def quantity(estimate: Estimate, base: str) -> str:
     """`1.62 k/s [1.58, 1.66]`: an estimate in its own readable unit, with its interval where it has one."""
     if estimate.value is None:
         return "no value"
-    symbol, scale = readable_unit([estimate.value], unit)
+    symbol, scale = readable_unit([estimate.value], base)
     text = format_number(estimate.value / scale)
     if estimate.low is not None and estimate.high is not None:
         text += f" [{format_number(estimate.low / scale)}, {format_number(estimate.high / scale)}]"
@@ -69,6 +69,14 @@ def left_out(estimate: Estimate) -> list[tuple[float | None, str]]:
     """Runs that were left out, with their value where the comparison kept it."""
     values = estimate.left_out_values or (None,) * len(estimate.left_out)
     return list(zip(values, estimate.left_out, strict=False))
+
+
+def shown_unit(comparison: Comparison) -> tuple[str, float] | None:
+    """Unit in which the comparison asks its values to be written, as (symbol, scale); None leaves the choice."""
+    if comparison.shown_unit is None:
+        return None
+    asked = unit(comparison.shown_unit)
+    return asked.symbol.replace("us", "µs") if asked.dimension == "time" else asked.symbol, asked.scale
 
 
 def short(value: float, digits: int = 3) -> str:

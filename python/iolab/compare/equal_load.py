@@ -40,11 +40,13 @@ def equal_load(baseline: BlockCurves, variant: BlockCurves, name: str, table: Ke
     """Latency at equal throughput and throughput at equal latency, at round numbers within both curves' range."""
     if not baseline.mean[0] or not variant.mean[0]:
         return EqualLoad(name, table, (), ())
-    first, second = efficient_part(*baseline.mean), efficient_part(*variant.mean)
-    low, high = max(first[0][0], second[0][0]), min(first[0][-1], second[0][-1])
-    rates = _round_marks(float(low), float(high), np.linspace)
-    low, high = max(first[1][0], second[1][0]), min(first[1][-1], second[1][-1])
-    delays = _round_marks(float(low), float(high), np.geomspace)
+    common = [line for block in baseline.complete if block in variant.complete
+              for line in (baseline.complete[block], variant.complete[block])]
+    means = [baseline.mean, variant.mean]
+    # Within what every block reaches, so that the outcome doesn't choose which blocks count; where one block lies so far
+    # off that nothing is left, within what the arms reach on average.
+    rates = _round_marks(*_shared(0, [*means, *common]), np.linspace) or _round_marks(*_shared(0, means), np.linspace)
+    delays = _round_marks(*_shared(1, [*means, *common]), np.geomspace) or _round_marks(*_shared(1, means), np.geomspace)
     return EqualLoad(name, table, tuple(_matched(baseline, variant, at, latency_at, -1, confidence) for at in rates),
                      tuple(_matched(baseline, variant, at, throughput_at, 1, confidence) for at in delays))
 
@@ -73,6 +75,12 @@ def _matched(baseline: BlockCurves, variant: BlockCurves, at: float, read: Read,
     change = Change(value, low, high, len(pairs), dropped, interval.df, False, interval.p, improves=_improves(value, better),
                     excluded=None if low is None or high is None else max(abs(low), abs(high)))
     return Matched(at, geometric_mean(table[:, 0]), geometric_mean(table[:, 1]), change)
+
+
+def _shared(which: int, lines: Sequence[Line]) -> tuple[float, float]:
+    """Lowest and highest throughput (0) or latency (1) that the efficient parts of all lines have; low > high for none."""
+    parts = [efficient_part(*line)[which] for line in lines]
+    return max(float(part[0]) for part in parts), min(float(part[-1]) for part in parts)
 
 
 def _improves(value: float, better: int) -> bool | None:

@@ -1,0 +1,1 @@
+"""Bytes in, tables out: one file per format, pure, knowing no run and no study."""

@@ -39,8 +39,7 @@ def detect(data: bytes, file_name: str) -> str | None:
     found = _ask(built_in, head, file_name, undecided)
     if found is None:
         hinted = next((name for pattern, name in _NAMES if name in undecided and pattern.search(file_name)), None)
-        others = [name for name in registry.names("format") if name not in built_in]
-        found = _ask(others, head, file_name, undecided) or hinted
+        found = _ask(_third_parties(), head, file_name, undecided) or hinted
     return found
 
 
@@ -53,6 +52,12 @@ def _ask(names: Iterable[str], head: bytes, file_name: str, undecided: list[str]
         if answer is None:
             undecided.append(name)
     return None
+
+
+@cache
+def _third_parties() -> list[str]:
+    """Names that entry points add; looked for once, as the search reads every installed package."""
+    return [name for name in registry.names("format") if name not in registry.BUILT_IN["format"]]
 
 
 @cache

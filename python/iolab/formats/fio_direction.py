@@ -23,6 +23,12 @@ class Bandwidth:
     unit: str
 
 
+def _counted(value: Any) -> float | None:
+    """A number that a counter or rate can be: from 0 to 2^63; anything else is damage and taken as absent."""
+    number = finite(value)
+    return number if number is not None and 0 <= number < 2**63 else None
+
+
 def read_directions(job: Mapping[str, Any], assume: set[str]) -> dict[str, FioDirection]:
     """Operations of a job that did at least one I/O. What had to be assumed is added to `assume`."""
     found = {}
@@ -42,16 +48,16 @@ def read_directions(job: Mapping[str, Any], assume: set[str]) -> dict[str, FioDi
 
 
 def _direction(value: Mapping[str, Any], assume: set[str]) -> FioDirection | None:
-    runtime = (finite(value.get("runtime")) or 0.0) / 1000
+    runtime = (_counted(value.get("runtime")) or 0.0) / 1000
     size_bytes, in_kibibytes = _size(value, runtime)
     if in_kibibytes and size_bytes:
         assume.add("io_bytes is in KiB (fio before 2.99)")
-    iops = finite(value.get("iops"))
-    total = finite(value.get("total_ios"))
-    if total is None:
+    iops = _counted(value.get("iops"))
+    total = _counted(value.get("total_ios")) or 0
+    if total == 0:
         total = round((iops or 0.0) * runtime)
         if total:
-            assume.add("no total_ios (fio 2.0): I/Os are iops times runtime")
+            assume.add("total_ios is absent or 0 (fio 2.0): I/Os are iops times runtime")
     if iops is None:
         iops = total / runtime if runtime else 0.0
         if total:
@@ -68,8 +74,8 @@ def _direction(value: Mapping[str, Any], assume: set[str]) -> FioDirection | Non
         bw_field=bandwidth.field,
         bw_source=bandwidth.source,
         bw_unit=bandwidth.unit,
-        short_ios=int(finite(value.get("short_ios")) or 0),
-        drop_ios=int(finite(value.get("drop_ios")) or 0),
+        short_ios=int(_counted(value.get("short_ios")) or 0),
+        drop_ios=int(_counted(value.get("drop_ios")) or 0),
         latencies=read_latencies(value),
     )
 
@@ -80,34 +86,35 @@ def _size(value: Mapping[str, Any], runtime: float) -> tuple[int, bool]:
     Up to fio 2.21 `io_bytes` held KiB; then it became bytes, with `io_kbytes` beside it (fio issue 378). Where that
     does not stand beside, `bw` tells, which has always been KiB/s.
     """
-    given = finite(value.get("io_bytes"))
-    kibibytes = finite(value.get("io_kbytes"))
+    given = _counted(value.get("io_bytes"))
+    kibibytes = _counted(value.get("io_kbytes"))
     if given is None:
         return int(kibibytes * 1024) if kibibytes is not None else 0, False
     if kibibytes is not None:
         return int(given), False
-    expected = (finite(value.get("bw")) or 0.0) * runtime
+    expected = (_counted(value.get("bw")) or 0.0) * runtime
     if expected > 0 and given / expected > 32:
         return int(given), False
     return int(given) * 1024, True
 
 
 def _bandwidth(value: Mapping[str, Any], size_bytes: int, in_kibibytes: bool, runtime: float) -> Bandwidth:
-    exact = finite(value.get("bw_bytes"))
+    exact = _counted(value.get("bw_bytes"))
     if exact is not None:
         return Bandwidth(exact, "bw_bytes", exact, "B/s")
     if runtime > 0 and size_bytes > 0:
         rate = size_bytes / runtime
         return Bandwidth(rate, "io_bytes/runtime", rate / 1024 if in_kibibytes else rate, "KiB/s" if in_kibibytes else "B/s")
-    coarse = finite(value.get("bw")) or 0.0
+    coarse = _counted(value.get("bw")) or 0.0
     return Bandwidth(coarse * 1024, "bw", coarse, "KiB/s")
 
 
 def _sync(value: Mapping[str, Any], runtime: float) -> FioDirection | None:
     """fsync and its kin: fio counts and times them, but gives no rate; it is their number over the job's runtime."""
     latencies = read_latencies(value)
-    total = finite(value.get("total_ios"))
-    if total is None:
+    total = _counted(value.get("total_ios")) or 0
+    # after a ramp fio 3.33 writes 0 here beside a filled latency, whose count is right
+    if total == 0:
         total = next((latency.count for latency in latencies.values() if latency.count), 0)
     if total <= 0:
         return None

@@ -45,7 +45,8 @@ class FioJson:
         """
         documents = read_documents(data, where)
         document = documents.last
-        entries = document.get("jobs", document.get("client_stats"))
+        clients = isinstance(document.get("client_stats"), list)
+        entries = document["client_stats"] if clients else document.get("jobs")
         if not isinstance(entries, list):
             raise FormatError("no fio output: it has neither 'jobs' nor 'client_stats'", where=where)
         if not all(isinstance(entry, dict) for entry in entries):
@@ -56,7 +57,7 @@ class FioJson:
         jobs, all_clients = [], None
         for entry in entries:
             job = _job(entry, hosts.options_of(entry), assume)
-            if "client_stats" in document and job.name == _ALL_CLIENTS:
+            if clients and job.name == _ALL_CLIENTS:
                 all_clients = job
             else:
                 jobs.append(job)

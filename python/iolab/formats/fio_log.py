@@ -18,7 +18,7 @@ from ..errors import FormatError
 from .tables import FioLogTable
 from .text import decode, looks_binary
 
-_ROW = re.compile(r"\s*-?\d+\s*(?:,\s*-?(?:0x[0-9a-fA-F]+|\d+)\s*){3,7}")
+_ROW = re.compile(r"\s*-?\d+\s*(?:,\s*-?(?:0x[0-9a-fA-F]+|\d+)\s*){3,7}", re.ASCII)
 _BINARY_ROWS = re.compile(rb"(?:[ \t]*\d+(?:[ \t]*,[ \t]*-?(?:0x[0-9a-fA-F]+|\d+)){3,7}[ \t]*\r?\n)+")
 _PLAIN = re.compile(r"[-0-9, \t\r\n]*")
 _NAME = re.compile(r"_(?:bw|iops|lat|clat|slat)(?:\.\d+)?\.log$")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,7 +43,8 @@ def per_second(tables: Iterable[FioLogTable], kind: Literal["bw", "iops"]) -> Pe
 
     A row that is an average over a window counts for the time up to it, spread over the seconds that it touches, so
     that windows of any length and fio's jitter of a few milliseconds come out right. Rows of single I/Os are counted
-    (iops) or their sizes added (bw). A last second that the logs cover by less than nine tenths is left out.
+    (iops) or their sizes added (bw). A last second that the logs cover by less than nine tenths is left out, and what
+    some of the jobs that ran to the end have no row of any more: fio drops a job's last window at times.
 
     Args:
         tables: one log of each job, all of the same kind.
@@ -56,17 +57,18 @@ def per_second(tables: Iterable[FioLogTable], kind: Literal["bw", "iops"]) -> Pe
         return PerSecond(0.0, np.empty(0), {})
     spans = [_Rows.of(table, kind) for table in listed]
     first = min(float(rows.start.min()) for rows in spans)
+    last = max(float(rows.end.max()) for rows in spans)
     origin = first if first > _SINCE_EPOCH else 0.0
-    end = max(float(rows.end.max()) for rows in spans) - origin
-    if end > _LONGEST:
-        raise FormatError(f"the logs span {end:.0f} s", hint="a time in them is damaged, or they are of different runs")
-    seconds = int(end + 0.1)
+    if last - origin > _LONGEST:
+        raise FormatError(f"the logs span {last - origin:.0f} s",
+                          hint="a time in them is damaged, or they are of different runs")
+    seconds = int(_common_end(spans, last) - origin + 0.1)
     operations = sorted({int(number) for rows in spans for number in np.unique(rows.operation)})
     rates = {}
     for number in operations:
         if number >= len(OPERATION_NAMES):
             continue
-        total = np.zeros(int(end) + 2)
+        total = np.zeros(int(last - origin) + 2)
         for rows in spans:
             chosen = rows.operation == number
             _spread(total, rows.start[chosen] - origin, rows.end[chosen] - origin, rows.amount[chosen])
@@ -94,6 +96,15 @@ class _Rows:
             chosen = table.operation == number
             start[chosen] = _window_starts(table.time[chosen])
         return cls(start, table.time, table.value * scale * (table.time - start), table.operation)
+
+
+def _common_end(spans: Sequence[_Rows], last: float) -> float:
+    """Until when all jobs that ran to the end have rows: a job that lacks its last window is no job that slowed down.
+
+    A job whose rows end longer before is one that ended earlier, and takes nothing away.
+    """
+    reach = 1.5 * max(1.0, *(float(np.max(rows.end - rows.start)) for rows in spans))
+    return min(end for rows in spans if (end := float(rows.end.max())) >= last - reach)
 
 
 def _window_starts(ends: Floats) -> Floats:

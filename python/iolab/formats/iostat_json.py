@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -47,19 +47,15 @@ class IostatJson:
             raise FormatError("no list of reports ('statistics') in the file", where=where,
                               hint="iostat was killed at its start, or the file isn't its JSON")
         reports, assumptions, damaged = _reports(text, match.end())
+        disks = [disk for report in reports for disk in _disks(report)]
+        # sysstat drops columns now and then where there are many disks (its issue 396): unknown there, not 0
+        fields = list(dict.fromkeys(name for disk in disks for name, value in disk.items() if _is_number(value)))
         readings = []
-        fields: list[str] = []
         for report in reports:
             reading = Reading(stamp=report["timestamp"] if isinstance(report.get("timestamp"), str) else "")
-            disks = report.get("disk")
-            for disk in disks if isinstance(disks, list) else []:
-                device = disk.get("disk_device") if isinstance(disk, dict) else None
-                if not isinstance(device, str):
-                    continue
-                fields = fields or [name for name, value in disk.items() if _is_number(value)]
-                row = [disk.get(name) for name in fields]
-                # sysstat drops columns now and then where there are many disks (its issue 396): unknown, not 0
-                reading.rows[device] = [float(value) if _is_number(value) else math.nan for value in row]
+            for disk in _disks(report):
+                values = [disk.get(name) for name in fields]
+                reading.rows[disk["disk_device"]] = [float(one) if _is_number(one) else math.nan for one in values]
             readings.append(reading)
         every = [row for reading in readings for row in reading.rows.values()]
         names = (true_bandwidths(fields, np.array(every)) if every else None) or fields
@@ -94,5 +90,11 @@ def _reports(text: str, start: int) -> tuple[list[dict[str, Any]], list[str], li
     return reports, mended, torn
 
 
-def _is_number(value: Any) -> bool:
+def _disks(report: dict[str, Any]) -> list[dict[str, Any]]:
+    listed = report.get("disk")
+    rows = listed if isinstance(listed, list) else []
+    return [row for row in rows if isinstance(row, dict) and isinstance(row.get("disk_device"), str)]
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300

@@ -83,9 +83,9 @@ def _one_device(text: str) -> tuple[int, dict[str, Floats]] | None:
 
 def _line_by_line(text: str, where: str) -> tuple[int, dict[str, Floats], list[tuple[int, str]]]:
     lines = text.split("\n")
-    widths = [width for line in lines if (width := layout_of(line)) is not None]
+    widths = [width for line in lines[:-1] if (width := layout_of(line)) is not None]
     if not widths:
-        raise FormatError("no row of iostat -x in the file", where=where,
+        raise FormatError("no whole row of iostat -x in the file", where=where,
                           hint=f"a row without header has {', '.join(map(str, LAYOUTS))} fields")
     width = max(set(widths), key=widths.count)
     series: dict[str, list[list[float]]] = {}
@@ -98,8 +98,6 @@ def _line_by_line(text: str, where: str) -> tuple[int, dict[str, Floats], list[t
             damaged.append((number, f"no row of {width} fields" if number < len(lines) else "cut off"))
             if fields[0] in series and number < len(lines):
                 series[fields[0]].append([np.nan] * (width - 1))  # that second is unknown, the next ones stay in place
-    if not series:
-        raise FormatError("no whole row of iostat -x in the file", where=where)
     return width, {device: np.array(rows) for device, rows in series.items()}, damaged
 
 

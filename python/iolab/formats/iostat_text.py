@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 
+from ..errors import FormatError
 from .iostat_columns import SYSSTAT
 from .iostat_readings import Reading, build_table
 from .iostat_rows import layout_of, read_rows
@@ -70,6 +71,8 @@ class _Section:
 def _read_reports(text: str, where: str) -> DeviceTable:
     lines = text.split("\n")
     layout = _layout_of(lines)
+    if not layout:
+        raise FormatError("the file ends within its first header", where=where, hint="iostat was killed at its start")
     fields = [name for section in layout for name in section.fields]
     readings: list[Reading] = []
     damaged: list[tuple[int, str]] = []
@@ -94,6 +97,8 @@ def _read_reports(text: str, where: str) -> DeviceTable:
             if long_name:
                 continue
             device, values = _row(words, section)
+            if values is None and number == len(lines):
+                continue  # cut off by the end of the file, which costs the report below
             row = readings[-1].rows.setdefault(device, [math.nan] * len(fields))
             if values is None:
                 damaged.append((number, f"no row of {len(section.fields) + 1} fields"))
@@ -111,10 +116,10 @@ def _read_reports(text: str, where: str) -> DeviceTable:
 def _layout_of(lines: list[str]) -> list[_Section]:
     """The sections of a report: all headers of the file until the first comes again."""
     layout: list[_Section] = []
-    for line in lines:
-        if not _HEADER.match(line):
+    for line in lines[:-1]:  # a header without line end is cut off
+        found = _section_of(line) if _HEADER.match(line) else None
+        if found is None or not found.fields:
             continue
-        found = _section_of(line)
         if layout and (found.fields == layout[0].fields or layout[0].fields[:1] == found.fields[:1]):
             break
         if _find(found, layout) is None:

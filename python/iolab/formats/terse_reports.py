@@ -1,7 +1,8 @@
 """Cumulative reports among terse lines: `--status-interval` repeats every job's line, and nothing marks a report's end.
 
 Clones of a job (numjobs without group_reporting) have equal names as well, so names alone don't tell them from
-reports. Reports start near zero and grow evenly; clones all run for about as long.
+reports. But reports grow evenly from the start, the last excepted, which comes when the jobs end; and what was counted
+stays counted, so that bytes and extremes of latency only grow.
 """
 
 from __future__ import annotations
@@ -22,23 +23,33 @@ def last_report(jobs: Sequence[FioJob]) -> tuple[list[FioJob], int]:
 
 
 def _grows(reports: Sequence[Sequence[FioJob]]) -> bool:
-    """Whether every report has the same jobs, each with clearly more runtime and bytes than in the report before."""
+    """Whether every report has the same jobs, each of them further on than in the report before."""
     names = [[(job.name, job.group) for job in report] for report in reports]
     if any(one != names[0] for one in names):
         return False
-    for before, after in pairwise(reports):
-        for old, new in zip(before, after, strict=True):
-            if _runtime(new) < _runtime(old) + 0.25 or _bytes(new) <= _bytes(old):
+    if not all(_continues(old, new) for before, after in pairwise(reports) for old, new in zip(before, after, strict=True)):
+        return False
+    runtimes = [max(map(_runtime, report)) for report in reports]
+    steps = [after - before for before, after in pairwise(runtimes)]
+    if len(reports) == 2:
+        return runtimes[1] >= 1.5 * runtimes[0]
+    # the first report comes one interval after the start, like each of the next
+    return all(0.5 * runtimes[0] <= step <= 2 * runtimes[0] for step in steps[:-1])
+
+
+def _continues(old: FioJob, new: FioJob) -> bool:
+    if not old.directions.keys() <= new.directions.keys():
+        return False
+    for operation, before in old.directions.items():
+        after = new.directions[operation]
+        if after.runtime < before.runtime or after.size_bytes < before.size_bytes:
+            return False
+        for kind, latency in before.latencies.items():
+            later = after.latencies.get(kind)
+            if later is None or later.minimum > latency.minimum or later.maximum < latency.maximum:
                 return False
-    runtimes = [max(_runtime(job) for job in report) for report in reports]
-    step = (runtimes[-1] - runtimes[0]) / (len(runtimes) - 1)
-    # the first report comes one interval after the start; of two, the second has half as much again at least
-    return runtimes[0] <= 2 * step
+    return True
 
 
 def _runtime(job: FioJob) -> float:
     return max((direction.runtime for direction in job.directions.values()), default=0.0)
-
-
-def _bytes(job: FioJob) -> int:
-    return sum(direction.size_bytes for direction in job.directions.values())

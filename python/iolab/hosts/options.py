@@ -60,7 +60,7 @@ def _size(value: Any) -> int:
 
 
 _DURATION_SCHEMA = {"anyOf": [{"type": "number", "minimum": 0},
-                              {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*(d|h|m|s|ms|msec|us|usec|ns)?\s*$"}]}
+                              {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*[A-Za-z]*\s*$"}]}
 _SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 0},
                           {"type": "string", "pattern": r"^\s*\d+\s*([kmgtpKMGTP]?i?[bB]?)\s*$"}]}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,18 +16,25 @@ from ..results.model import Run
 from ..verdict import Level
 from . import facts, words
 from .datasets import Datasets
-from .payload import Details, LevelCount, Payload, RunDetail, VariantInfo
+from .method import METHOD
+from .payload import Details, LevelCount, Payload, VariantInfo
 from .runs import Texts, reason_groups, run_detail, run_table
 from .sections import metric_section
-from .series import TimeBases, strips
+from .series import TimeBases, strips, without_devices
 from .source import Source
 from .views import view_sections
 
 MOST_COLUMNS = 6
 """Metrics in the table of runs."""
 
-MOST_FURTHER = 24
+MOST_FURTHER = 16
 """Metrics that don't lead and get tables without charts; the command line compares any."""
+
+_PLAIN_FACT = re.compile(r"\.(min|stddev|ios|bytes)$|^(runtime|offered\.iops)$|\.p(?!50$|9)[\d.]+$")
+"""Metrics that say how the load ran rather than how well, and percentiles below the median."""
+
+MOST_READINGS = 600_000
+"""Readings of all series together, about two bytes each in the file; beyond it only sums and means are kept."""
 
 MEANINGS = {
     Level.OK: "every gate was content",
@@ -76,28 +84,29 @@ def assemble(results: Source, base: Path | None = None) -> tuple[Payload, Detail
         assumptions=facts.assumptions(runs),
         jobs=[*jobs, study] if study else jobs,
         reproduce=facts.reproduce(results),
-        method=list(facts.METHOD),
+        method=list(METHOD),
     )
     return payload, _details(results, base)
 
 
 def chosen_metrics(observed: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(leading, further): headline metrics, or all where none is one; then the others, as many as a page can bear."""
+    """(leading, further): headline metrics, or all where none is one; then others that readers ask for."""
     leading = [name for name in observed if metrics.of(name).headline]
-    rest = [name for name in observed if name not in leading]
+    rest = [name for name in observed if name not in leading and not _PLAIN_FACT.search(name)]
     return (leading, rest[:MOST_FURTHER]) if leading else (rest[:MOST_FURTHER], [])
 
 
 def told(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons that the summary speaks of: throughput is left to its table where the rate says the same."""
+    """The comparisons that the summary speaks of.
+
+    Throughput is left to its table where the rate says the same, and so is the maximum, a single I/O of each run.
+    """
     names = {comparison.metric.name for comparison in comparisons}
-    return [
-        comparison
-        for comparison in comparisons
-        if not (
-            comparison.metric.name.endswith(".bw") and comparison.metric.name.removesuffix("bw") + "iops" in names
-        )
-    ]
+
+    def repeats(name: str) -> bool:
+        return name.endswith(".max") or (name.endswith(".bw") and name.removesuffix("bw") + "iops" in names)
+
+    return [comparison for comparison in comparisons if not repeats(comparison.metric.name)] or list(comparisons)
 
 
 def _comparisons(results: Source, names: Sequence[str]) -> list[Comparison]:
@@ -138,12 +147,20 @@ def level_counts(runs: Sequence[Run]) -> list[LevelCount]:
 
 
 def _details(results: Source, base: Path | None) -> Details:
+    """Observations and series of every run; single devices' series leave where the file would grow too large."""
     texts, bases = Texts(), TimeBases()
-    found: list[RunDetail] = []
-    for run in results.runs:
-        drawn = strips(results.series(run.id), bases)
-        found.append(run_detail(run, texts, drawn, stall_spans(run), results=results.path, base=base))
-    return Details(texts=texts.texts, times=bases.times, runs=found, left_out="")
+    drawn = [strips(results.series(run.id), bases) for run in results.runs]
+    left_out = ""
+    if sum(len(line.values) for found in drawn for strip in found for line in strip.lines) > MOST_READINGS:
+        drawn = [without_devices(found) for found in drawn]
+        left_out = (
+            "Series of single devices are left out, they would make this file too large; the evidence has them."
+        )
+    found = [
+        run_detail(run, texts, of_run, stall_spans(run), results=results.path, base=base)
+        for run, of_run in zip(results.runs, drawn, strict=True)
+    ]
+    return Details(texts=texts.texts, times=bases.times, runs=found, left_out=left_out)
 
 
 def stall_spans(run: Run) -> list[tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""What stands around the numbers: environment, assumptions, the exact job, the commands, and how it was all judged."""
+"""What stands around the numbers: environment, assumptions, the exact job and the commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..results.model import Run
-from .payload import Assumption, Fact, MethodPart, TextBlock
+from .payload import Assumption, Fact, TextBlock
 from .runs import environment_groups, job_text
 from .source import Source
 from .wording import count_text, list_text
@@ -110,45 +110,3 @@ def study_text(results: Source) -> TextBlock | None:
             title="study, every default filled in", text=json.dumps(study, indent=2, ensure_ascii=False, default=str)
         )
     )
-
-
-METHOD = (
-    MethodPart(
-        id="verdicts",
-        title="Verdicts",
-        text=[
-            "Gates look at each run's evidence. The verdict is the worst of what they say, and it travels with the number.",
-            "INVALID runs enter no estimate, and their partner in the block leaves with them. SUSPECT runs enter and are marked. "
-            "UNJUDGED stands for published numbers, whose evidence is not here. Notes explain and take nothing away.",
-        ],
-    ),
-    MethodPart(
-        id="estimates",
-        title="Estimates and changes",
-        text=[
-            "A cell's value is the geometric mean over its runs (the arithmetic mean for shares and other metrics compared by difference).",
-            "A change compares the runs of one block: logarithms of their ratio, averaged over blocks, so that drift between blocks cancels.",
-            "A mean over a sweep uses only cells that are valid on both sides, and is never taken across columns.",
-        ],
-    ),
-    MethodPart(
-        id="tests",
-        title="Intervals and tests",
-        text=[
-            "Intervals are two-sided t intervals; the variance is pooled over the sweep where a homogeneity test allows it, per cell otherwise.",
-            "q is the p value after Benjamini and Hochberg's correction over the sweep: of the changes called decided, about that share are false.",
-            "~ stands where the test did not decide. That is not proof of no change: the interval says which changes are excluded, and "
-            "“needs” how many blocks would find a change of the size seen with 80 % power.",
-            "A single pair has no interval and no test.",
-        ],
-    ),
-    MethodPart(
-        id="sources",
-        title="Where each number comes from",
-        text=[
-            "Open a run to see each value beside its file, field and original number. Latency is kept in seconds, sizes in bytes and rates per second; "
-            "tables choose a readable unit, the CSV of a chart is unrounded.",
-        ],
-    ),
-)
-"""The short method text; the long one is in the documentation."""

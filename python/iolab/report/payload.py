@@ -28,11 +28,12 @@ class Model(BaseModel):
 
 
 class Sentence(Model):
-    """One statement of the summary; `section` is what the statement is about, if the page can show it."""
+    """One statement of the summary; `section` is what it is about, `under` whether it goes on about the one before."""
 
     text: str
     tone: Tone = "plain"
     section: str | None = None
+    under: bool = False
 
 
 class SummaryPart(Model):
@@ -71,7 +72,7 @@ class TableCell(Model):
     """One place of a table.
 
     `text` is the number in the column's unit and `sub` its interval; `marks` are numbers of the table's footnotes,
-    `runs` what the number stands on. `level` is the worst verdict among them.
+    `runs` what the number stands on. `level` is the worst verdict among them; `decided` is null where no test was made.
     """
 
     text: str

@@ -128,7 +128,7 @@ def run_detail(
 
 
 def _observation(one: Observation, texts: Texts) -> tuple[int, int, int, int, int]:
-    original = "" if one.source_value is None else f"{one.source_value:.10g} {one.source_unit}".rstrip()
+    original = "" if one.source_value is None else f"{_exact(one.source_value)} {one.source_unit}".rstrip()
     place = texts.place
     return (
         place(one.metric),
@@ -137,6 +137,11 @@ def _observation(one: Observation, texts: Texts) -> tuple[int, int, int, int, in
         place(one.source_field),
         place(original),
     )
+
+
+def _exact(value: float) -> str:
+    """Every digit that a file had; whole numbers without a point."""
+    return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:

@@ -11,7 +11,8 @@ from ..compare.model import Comparison
 from .datasets import Datasets
 from .payload import Section
 from .tables import metric_unit_words, tables
-from .words import SAID_HERE, lead
+from .trust import SAID_HERE
+from .words import lead
 
 
 def metric_section(

@@ -44,23 +44,26 @@ class TimeBases:
         return self._places[key]
 
 
-def strips(series: Iterable[Series], bases: TimeBases, *, devices: bool = True) -> list[Strip]:
+def strips(series: Iterable[Series], bases: TimeBases) -> list[Strip]:
     """A run's series by quantity, the load's own first, each quantity with its total and its devices in one unit.
 
     Quantities that never left zero are left out, and `device.bw` where it only repeats the writes or the reads.
-
-    Args:
-        devices: whether single devices are drawn too, or only sums and means over them.
     """
     by_name: dict[str, list[tuple[str, Series]]] = {}
     for one in series:
         match = _NAME.fullmatch(one.name)
         base, device = (match["base"], match["device"] or "") if match else (one.name, "")
-        if len(one.time) and np.any(np.nan_to_num(one.values) != 0) and (devices or not device):
+        if len(one.time) and np.any(np.nan_to_num(one.values) != 0):
             by_name.setdefault(base, []).append((device, one))
     if len({"device.read.bw", "device.write.bw"} & by_name.keys()) == 1:
         by_name.pop("device.bw", None)
     return [_strip(name, by_name[name], bases) for name in sorted(by_name, key=_order)]
+
+
+def without_devices(found: Sequence[Strip]) -> list[Strip]:
+    """Only sums and means over devices; a strip that had nothing else is gone."""
+    kept = [strip.model_copy(update={"lines": [line for line in strip.lines if not line.device]}) for strip in found]
+    return [strip for strip in kept if strip.lines]
 
 
 def _order(name: str) -> tuple[bool, tuple[int, str]]:
@@ -100,7 +103,7 @@ def rounded(values: Floats, digits: int = DIGITS) -> list[float | None]:
     """Values at `digits` significant digits; whole numbers as integers (shorter in JSON), not finite ones as None."""
     with np.errstate(divide="ignore", invalid="ignore"):
         power = np.floor(np.log10(np.abs(values)))
-    places = np.where(np.isfinite(power), digits - 1 - power, 0)
+    places = np.where(np.isfinite(power), np.minimum(digits - 1 - power, 300), 0)  # beyond 300 a double overflows
     factor = 10.0**places
     short = np.round(values * factor) / factor
     return [

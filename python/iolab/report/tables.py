@@ -69,7 +69,7 @@ class _Maker:
             change = cell.change if cell else None
             made += [self.value(cell), self.change(change)]
             if self.tested:
-                made.append(test_cell(change))
+                made.append(outcome_cell(change))
         return made
 
     def value(self, cell: Cell | None) -> TableCell | None:
@@ -92,7 +92,7 @@ class _Maker:
             text=change_text(change.value, self.comparison),
             sub=change_interval_text(change, self.comparison),
             tone=change_tone(change),
-            decided=change.decided,
+            decided=None if change.q is None else change.decided,
         )
 
     def summary_row(self, table: Key, columns: Sequence[Key]) -> TableRow | None:
@@ -129,7 +129,7 @@ def change_tone(change: Change) -> Tone:
     return "better" if change.improves else "worse"
 
 
-def test_cell(change: Change | None) -> TableCell | None:
+def outcome_cell(change: Change | None) -> TableCell | None:
     """What the test says: the q value where decided, `~` where not, `no interval` for a single pair; pairs below.
 
     Undecided cells add how many blocks a change of this size would need.

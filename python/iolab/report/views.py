@@ -64,8 +64,9 @@ def _against_latency(
         headline=True,
         unit="",
         better=None,
-        lead=f"{rate.metric.title} and {latency.metric.title} as {found.load} rises{f'; throughout: {fixed}' if fixed else ''}. Values between "
-        "measured loads are interpolated, none is extrapolated.",
+        lead=f"{rate.metric.title} and {latency.metric.title} as {found.load} rises"
+        f"{f'; throughout: {fixed}' if fixed else ''}. Values between measured loads are interpolated, none is "
+        "extrapolated.",
         notes=[],
         footnotes=[],
         tables=[table for table in tables if table.rows],

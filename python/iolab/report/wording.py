@@ -10,6 +10,8 @@ from ..compare.render.words import change_number, change_unit
 from ..units import format_number
 
 MINUS = "−"
+SPACE = "\N{NO-BREAK SPACE}"
+"""Between a number and its unit, a factor and its level: what belongs together stays on one line."""
 
 
 def signed(number: float) -> str:
@@ -20,7 +22,7 @@ def signed(number: float) -> str:
 
 def change_text(value: float, comparison: Comparison) -> str:
     """`+62.3 %`, `−3.1 points`."""
-    return f"{signed(change_number(value, comparison))} {change_unit(comparison)}".rstrip()
+    return f"{signed(change_number(value, comparison))}{SPACE}{change_unit(comparison)}".rstrip()
 
 
 def change_interval_text(change: Change, comparison: Comparison) -> str:
@@ -48,7 +50,7 @@ def value_interval_text(low: float | None, high: float | None, scale: float) -> 
 
 def place_text(factors: Sequence[str], key: Key) -> str:
     """`disks 8, media hdd`; empty without factors."""
-    return ", ".join(f"{name} {level_text(level)}" for name, level in zip(factors, key, strict=True))
+    return ", ".join(f"{name}{SPACE}{level_text(level)}" for name, level in zip(factors, key, strict=True))
 
 
 def key_text(key: Key) -> str:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ..compare.model import Cell, Change, Comparison, Summary
 from ..results.model import Run
 from ..units import format_number, readable_unit
-from ..verdict import Level
 from .payload import Sentence, SummaryPart, Tone
-from .wording import change_text, change_with_interval, count_text, list_text, place_text
+from .trust import trust
+from .wording import MINUS, change_text, change_with_interval, count_text, list_text, place_text
 
-MOST_RUNS = 3
-"""Runs named in one sentence; more are counted."""
-
-SAID_HERE = {"one-variant", "unjudged", "one-block", "dropped"}
-"""Warnings of the comparison that the summary says in words of its own."""
+MOST_TABLES, MOST_BY_TABLE = 6, 2
+"""Tables that are told one by one, and the metrics (the first of the report) of which they are."""
 
 
 def summarise(comparisons: Sequence[Comparison], runs: Sequence[Run]) -> list[SummaryPart]:
@@ -29,7 +26,11 @@ def summarise(comparisons: Sequence[Comparison], runs: Sequence[Run]) -> list[Su
     baseline = comparisons[0].baseline if comparisons else ""
     for variant in comparisons[0].variants if comparisons else ():
         if variant != baseline:
-            sentences = [sentence for comparison in comparisons for sentence in against_baseline(comparison, variant)]
+            sentences = [
+                sentence
+                for place, comparison in enumerate(comparisons)
+                for sentence in against_baseline(comparison, variant, by_table=place < MOST_BY_TABLE)
+            ]
             parts.append(
                 SummaryPart(
                     title=f"{variant} against {baseline}",
@@ -46,19 +47,44 @@ def summarise(comparisons: Sequence[Comparison], runs: Sequence[Run]) -> list[Su
     return parts
 
 
-def against_baseline(comparison: Comparison, variant: str) -> list[Sentence]:
-    """One variant, one metric: how many cells moved which way, the geometric means, the extremes and what stays undecided."""
+def against_baseline(comparison: Comparison, variant: str, *, by_table: bool = True) -> list[Sentence]:
+    """One variant, one metric: how many cells moved which way, the geometric means, the extremes, what stays undecided.
+
+    Tables are unlike things (a medium, a block size): where there are several, each is told by itself below the whole
+    if `by_table` asks for it.
+    """
     cells = [cell for cell in comparison.cells if cell.variant == variant and cell.change is not None]
-    changes = [cell.change for cell in cells if cell.change is not None]
-    if not changes:
+    if not cells:
         return []
-    metric = comparison.metric
-    measured = [change for change in changes if change.low is not None]
-    words = _decided_words(changes) if measured else _estimate_words(changes)
-    means = _means_words(comparison, variant)
-    extremes = _extremes_words(comparison, cells)
-    text = f"{metric.title} {words}{means}{extremes}."
-    return [Sentence(text=text, tone=_tone(measured or changes, bool(measured)), section=metric.name)]
+    title, section = comparison.metric.title, comparison.metric.name
+    tables = [level for level in comparison.table_levels if any(cell.table == level for cell in cells)]
+    if not by_table or not 1 < len(tables) <= MOST_TABLES:
+        return [Sentence(text=f"{title} {_told(comparison, variant, cells)}.", tone=_tone(cells), section=section)]
+    sentences = [Sentence(text=f"{title} {_moved_words(comparison, cells)}:", tone=_tone(cells), section=section)]
+    for level in tables:
+        here = [cell for cell in cells if cell.table == level]
+        text = f"{place_text(comparison.tables, level)}: {_told(comparison, variant, here)}."
+        sentences.append(Sentence(text=text, tone=_tone(here), section=section, under=True))
+    return sentences
+
+
+def _told(comparison: Comparison, variant: str, cells: Sequence[Cell]) -> str:
+    tables = {cell.table for cell in cells}
+    means = [
+        summary
+        for summary in comparison.summaries
+        if summary.variant == variant and summary.table in tables and summary.change is not None and summary.cells > 1
+    ]
+    return f"{_moved_words(comparison, cells)}{_means_words(comparison, means)}{_extremes_words(comparison, cells)}"
+
+
+def _moved_words(comparison: Comparison, cells: Sequence[Cell]) -> str:
+    changes = [cell.change for cell in cells if cell.change is not None]
+    return (
+        _decided_words(changes)
+        if any(change.low is not None for change in changes)
+        else _estimate_words(comparison, changes)
+    )
 
 
 def _decided_words(changes: Sequence[Change]) -> str:
@@ -81,34 +107,30 @@ def _decided_words(changes: Sequence[Change]) -> str:
     return words + (f", {single} without an interval" if single else "")
 
 
-def _estimate_words(changes: Sequence[Change]) -> str:
-    """Counts where every cell stands on a single pair: estimates, of which nothing is decided."""
-    of = len(changes)
-    rose = sum(change.value > 0 for change in changes)
-    fell = sum(change.value < 0 for change in changes)
-    parts = [f"{word} in {number}" for word, number in (("is higher", rose), ("lower", fell)) if number]
-    if not parts:
-        return f"is the same in {count_text(of, 'cell')}"
-    return f"{' and '.join(parts).replace('lower', 'is lower', 0 if rose else 1)} of {count_text(of, 'cell')}"
+def _estimate_words(comparison: Comparison, changes: Sequence[Change]) -> str:
+    """Counts where every cell stands on a single pair: estimates, of which nothing is decided.
+
+    A change that is written as zero counts as the same: its sign says nothing.
+    """
+    texts = [change_text(change.value, comparison) for change in changes]
+    higher, lower = sum(text.startswith("+") for text in texts), sum(text.startswith(MINUS) for text in texts)
+    counts = {"is higher": higher, "lower": lower, "the same": len(texts) - higher - lower}
+    words = list_text([f"{word} in {number}" for word, number in counts.items() if number])
+    return f"{words if higher else f'is {words}'} of {count_text(len(changes), 'cell')}"
 
 
-def _means_words(comparison: Comparison, variant: str) -> str:
-    """The geometric mean change, or its span over the columns: one is never averaged over columns (block sizes differ)."""
-    means = [
-        summary
-        for summary in comparison.summaries
-        if summary.variant == variant and summary.change is not None and summary.cells > 1
-    ]
+def _means_words(comparison: Comparison, means: Sequence[Summary]) -> str:
+    """The geometric mean change, or its span over the columns: none is taken over columns, block sizes may differ."""
     if not means:
         return ""
     name = "geometric mean" if comparison.metric.change == "ratio" else "mean difference"
     if len(means) == 1:
         only = means[0].change
-        assert only is not None
-        return f"; {name} {change_with_interval(only, comparison)}"
+        return "" if only is None else f"; {name} {change_with_interval(only, comparison)}"
     lowest, highest = min(means, key=_summary_value), max(means, key=_summary_value)
+    several = len({mean.table for mean in means}) > 1
     ends = [
-        f"{change_text(_summary_value(mean), comparison)} ({_column_text(comparison, mean)})"
+        f"{change_text(_summary_value(mean), comparison)} ({_column_text(comparison, mean, several)})"
         for mean in (lowest, highest)
     ]
     return f"; {name} per column from {ends[0]} to {ends[1]}"
@@ -118,8 +140,12 @@ def _summary_value(summary: Summary) -> float:
     return summary.change.value if summary.change is not None else 0.0
 
 
-def _column_text(comparison: Comparison, summary: Summary) -> str:
-    names = [place_text(comparison.tables, summary.table), place_text(comparison.cols, summary.col)]
+def _column_text(comparison: Comparison, summary: Summary, several: bool) -> str:
+    """Where a mean stands; its table is named only where means of several are told."""
+    names = [
+        place_text(comparison.tables, summary.table) if several else "",
+        place_text(comparison.cols, summary.col),
+    ]
     return ", ".join(name for name in names if name) or "all"
 
 
@@ -131,24 +157,25 @@ def _extremes_words(comparison: Comparison, cells: Sequence[Cell]) -> str:
         return ""
     ordered = sorted(among, key=lambda cell: cell.change.value if cell.change else 0.0)
     ends = [
-        f"{change_text(cell.change.value, comparison)} at {cell_text(comparison, cell)}"
+        f"{change_text(cell.change.value, comparison)} at {cell_text(comparison, cell, len({one.table for one in cells}) > 1)}"
         for cell in (ordered[0], ordered[-1])
         if cell.change
     ]
-    return f"; from {ends[0]} to {ends[1]}"
+    return f"; cells from {ends[0]} to {ends[1]}"
 
 
-def cell_text(comparison: Comparison, cell: Cell) -> str:
-    """`numjobs 64, disks 8`: where a cell stands."""
-    axes = ((comparison.rows, cell.row), (comparison.cols, cell.col), (comparison.tables, cell.table))
+def cell_text(comparison: Comparison, cell: Cell, several: bool = False) -> str:
+    """`numjobs 64, disks 8`: where a cell stands; its table is named only where cells of several are told."""
+    axes = [(comparison.rows, cell.row), (comparison.cols, cell.col)]
+    if several:
+        axes.append((comparison.tables, cell.table))
     return ", ".join(text for names, key in axes if (text := place_text(names, key))) or "the only cell"
 
 
-def _tone(changes: Sequence[Change], measured: bool) -> Tone:
-    """Better or worse only where every decided cell agrees; estimates without an interval stay plain."""
-    if not measured:
-        return "plain"
-    ways = {change.improves for change in changes if change.decided and change.improves is not None}
+def _tone(cells: Sequence[Cell]) -> Tone:
+    """Better or worse only where every decided cell agrees; what nothing is decided of stays plain."""
+    changes = [cell.change for cell in cells if cell.change is not None and cell.change.decided]
+    ways = {change.improves for change in changes if change.improves is not None}
     return "plain" if len(ways) != 1 else "better" if ways.pop() else "worse"
 
 
@@ -168,111 +195,6 @@ def level_alone(comparison: Comparison) -> list[Sentence]:
     ]
 
 
-def trust(comparisons: Sequence[Comparison], runs: Sequence[Run]) -> list[Sentence]:
-    """Verdicts, repetitions, what was left out, the noise floor and the comparison's own warnings."""
-    sentences = [*verdict_sentences(runs)]
-    changes = [cell.change for comparison in comparisons for cell in comparison.cells if cell.change is not None]
-    if changes and all(change.low is None for change in changes):
-        sentences.append(
-            Sentence(
-                tone="caution",
-                text="Every cell stands on one pair of runs: there is no interval and no test, so "
-                "nothing here says which changes are more than noise. Repetitions would.",
-            )
-        )
-    dropped = max(
-        (sum(cell.change.dropped for cell in comparison.cells if cell.change) for comparison in comparisons),
-        default=0,
-    )
-    if dropped:
-        sentences.append(
-            Sentence(
-                tone="caution",
-                text=f"{count_text(dropped, 'pair')} left the estimates because one side was INVALID or missing.",
-            )
-        )
-    for comparison in comparisons:
-        if comparison.noise_floor is not None:
-            low, high = comparison.noise_floor
-            text = (
-                f"{comparison.metric.title}: where nothing differs (the baseline against itself) cells still show "
-                f"{change_text(low, comparison)} to {change_text(high, comparison)}."
-            )
-            sentences.append(Sentence(text=text, section=comparison.metric.name))
-    saturated = _saturated(comparisons)
-    if saturated:
-        sentences.append(
-            Sentence(text=f"The offered rate was not reached in {count_text(saturated, 'cell')} (saturated, marked).")
-        )
-    seen: set[str] = set()
-    for comparison in comparisons:
-        for warning in comparison.warnings:
-            if warning.text not in seen and warning.code not in SAID_HERE:
-                seen.add(warning.text)
-                sentences.append(Sentence(text=_full_stop(warning.text), tone="caution"))
-    return sentences
-
-
-def _saturated(comparisons: Sequence[Comparison]) -> int:
-    places = {
-        (cell.table, cell.row, cell.col, cell.variant)
-        for comparison in comparisons
-        for cell in comparison.cells
-        if cell.saturated
-    }
-    return len(places)
-
-
-def verdict_sentences(runs: Sequence[Run]) -> list[Sentence]:
-    """How many runs stand at which level, and why those that aren't OK are not."""
-    if not runs:
-        return [Sentence(text="There are no runs.", tone="caution")]
-    by_level = {level: [run for run in runs if run.verdict.level is level] for level in Level}
-    if len(by_level[Level.UNJUDGED]) == len(runs):
-        text = f"All {count_text(len(runs), 'value', 'values')} are published numbers: their evidence is not here, so they stand UNJUDGED."
-        if all(run.plan.status != "published" for run in runs):
-            text = f"All {count_text(len(runs), 'run')} are UNJUDGED: there was no evidence to judge them by."
-        return [Sentence(text=text, tone="caution")]
-    if len(by_level[Level.OK]) == len(runs):
-        return [
-            Sentence(
-                text="The only run passed every gate."
-                if len(runs) == 1
-                else f"All {len(runs)} runs passed every gate."
-            )
-        ]
-    counts = [f"{len(found)} {level.value}" for level, found in by_level.items() if found]
-    sentences = [Sentence(text=f"Of {count_text(len(runs), 'run')}, {list_text(counts)}.")]
-    if invalid := by_level[Level.INVALID]:
-        everything = " Nothing is left to estimate from." if len(invalid) == len(runs) else ""
-        sentences.append(
-            Sentence(
-                tone="caution",
-                text=f"INVALID runs enter no estimate: {reason_counts(invalid, Level.INVALID)}.{everything}",
-            )
-        )
-    if suspect := by_level[Level.SUSPECT]:
-        sentences.append(
-            Sentence(
-                tone="caution", text=f"SUSPECT runs count and are marked: {reason_counts(suspect, Level.SUSPECT)}."
-            )
-        )
-    return sentences
-
-
-def reason_counts(runs: Iterable[Run], level: Level) -> str:
-    """`stall in 5 runs (0012-ab, 0044-cd, ...)`: which gates brought runs to a level, most frequent first."""
-    found: dict[str, list[str]] = {}
-    for run in runs:
-        for code in dict.fromkeys(reason.code for reason in run.verdict.reasons if reason.level is level):
-            found.setdefault(code, []).append(run.id)
-    ordered = sorted(found.items(), key=lambda item: -len(item[1]))
-    return (
-        "; ".join(f"{code} in {count_text(len(ids), 'run')} ({list_text(ids, MOST_RUNS)})" for code, ids in ordered)
-        or "no reason recorded"
-    )
-
-
 def lead(comparison: Comparison) -> str:
     """One line under a metric's heading: what the numbers are and how they compare."""
     metric = comparison.metric
@@ -287,7 +209,3 @@ def lead(comparison: Comparison) -> str:
 
 def _fixed_text(fixed: Mapping[str, object]) -> str:
     return f"; throughout: {place_text(list(fixed), tuple(fixed.values()))}" if fixed else ""
-
-
-def _full_stop(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -65,7 +65,8 @@ class Equipment:
         for kind in dict.fromkeys(cell.workload_kind for cell in self._study.cells):
             plugin = registry.load("workload", kind)
             found.update(plugin.tools(self._host))
-            plugin.check(self._host, {cell.label(): self.workload(cell) for cell in self._study.cells if cell.workload_kind == kind})
+            plugin.check(self._host, {cell.label(): self.workload(cell) for cell in self._study.cells
+                                      if cell.workload_kind == kind})
         return found
 
     def room(self, target: Target) -> int:

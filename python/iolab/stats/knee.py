@@ -4,6 +4,9 @@ Kneedle's idea (Satopää, Albrecht, Irwin & Raghavan 2011, "Finding a 'Kneedle'
 [0, 1]; the knee is where the curve is farthest from the diagonal. For latency over throughput, which rises and bends
 upwards, that is the largest throughput - latency. Points are taken in order of load, not of throughput, so that a curve
 that turns back beyond saturation needs no special care: its turning part lies above the diagonal.
+
+Kneedle's weakness is kept and told: the axes are scaled by what was measured, so that a sweep that goes much farther
+beyond saturation finds the knee a level later. Knees are compared between arms swept over the same loads.
 """
 
 from __future__ import annotations
@@ -94,13 +97,12 @@ def knee(throughput: Values, latency: Values) -> Knee | NoKnee:
         return NoKnee(f"latency varies by only {rise:.1%} over the loads: not saturated anywhere")
     bend = _scaled(x) - _scaled(y)
     top = int(np.argmax(bend))
+    if bend[top] < SENSITIVITY / (len(x) - 1):
+        return NoKnee("latency rises about as evenly as throughput: no bend wider than the distance between loads")
     if top == 0:
         return NoKnee("the lowest load is already the best: the knee lies below what was measured")
-    if top == len(bend) - 1:
-        return NoKnee("the highest load is still the best: the knee lies beyond what was measured")
-    spacing = SENSITIVITY / (len(x) - 1)
-    if bend[top] - bend[top:].min() < spacing or bend[top] < spacing:
-        return NoKnee("latency rises about as evenly as throughput: no bend wider than the distance between loads")
+    if bend[top] - bend[top:].min() < SENSITIVITY / (len(x) - 1):
+        return NoKnee("the highest loads are still the best: the knee lies beyond what was measured")
     return Knee(top, float(x[top]), float(y[top]), float(bend[top]))
 
 

@@ -38,13 +38,18 @@ def power_of(effect: float, sd: float, n: int, alpha: float = 0.05) -> float:
     df = n - 1
     shift = abs(effect) / sd * math.sqrt(n)
     limit = float(special.stdtrit(df, 1 - alpha / 2))
-    missed = float(special.nctdtr(df, shift, limit))
-    # The other side can only be reached by a normal deviate below -shift: nothing from 7 on. The library's function gives
-    # nan where it underflows, which it does only with shifts beyond 35 that lie far above the limit: nothing is missed.
-    wrong_side = float(special.nctdtr(df, shift, -limit)) if shift < 7 else 0.0
-    if math.isnan(missed):
-        missed = 0.0
+    missed, wrong_side = _below(df, shift, limit), _below(df, shift, -limit)
     return min(max(1 - missed + wrong_side, 0.0), 1.0)
+
+
+def _below(df: int, shift: float, limit: float) -> float:
+    """P(T <= limit) of the noncentral t distribution.
+
+    Far in its lower tail the library's function underflows to nan (seen below -limit from a shift of 4 on, and above it
+    only where the shift exceeds the limit by more than 30): the probability is nothing there.
+    """
+    found = float(special.nctdtr(df, shift, limit))
+    return 0.0 if math.isnan(found) else found
 
 
 def blocks_needed(

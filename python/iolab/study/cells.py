@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -48,9 +48,9 @@ class Cell:
 class CellBuilder:
     """Builds cells and gathers what is wrong with them."""
 
-    def __init__(self, file: StudyFile, places: Places, problems: list[Problem]) -> None:
-        self._file, self._places, self._problems = file, places, problems
-        self._reported: set[tuple[str, ...]] = set()
+    def __init__(self, file: StudyFile, places: Places, problems: list[Problem], left_out: Set[str] = frozenset()) -> None:
+        """`left_out`: factors that are wrong by themselves; with any there are no cells, but the rest is still checked."""
+        self._file, self._places, self._problems, self._left_out = file, places, problems, left_out
 
     def cells_of(self, variant: str) -> Iterator[Cell]:
         """Cells of a variant in the file's order, the first factor slowest; none where its tables are wrong."""
@@ -62,7 +62,8 @@ class CellBuilder:
             return
         workload = plugins["workload"]
         assert workload is not None
-        if not self._place_factors(variant, tables, workload):
+        if not self._place_factors(variant, tables, workload) or self._left_out:
+            self._check_the_rest(variant, tables, plugins)
             return
         for combination in itertools.product(*self._file.factors.values()):
             factors = dict(zip(self._file.factors, combination, strict=True))
@@ -90,7 +91,7 @@ class CellBuilder:
         for kind in _KINDS:
             for path, name in mentions(tables[kind]):
                 mentioned.add(name)
-                if name not in known:
+                if name not in known and name not in self._left_out:
                     sound = False
                     self._report(variant, (kind, *path), f"mentions {{{name}}}, which is no factor",
                                  near(name, list(known)) if known else "factors stand in [factors]; write '{{' for a brace")
@@ -116,18 +117,32 @@ class CellBuilder:
             table[place[-1]] = f"{{{name}}}"
         return sound
 
-    def _options(self, variant: str, kind: str, table: dict[str, Any], plugin: Any) -> Options | None:
+    def _check_the_rest(self, variant: str, tables: Mapping[str, Mapping[str, Any]], plugins: Mapping[str, Any]) -> None:
+        """With factors in the wrong place there are no cells; what stands there without a factor can still be checked."""
+        levels = {name: levels[0] for name, levels in self._file.factors.items()}
+        for kind in _KINDS:
+            self._options(variant, kind, filled(tables[kind], levels), plugins[kind], unfilled=True)
+
+    def _options(self, variant: str, kind: str, table: dict[str, Any], plugin: Any, *, unfilled: bool = False) -> Options | None:
+        """A plugin's options, or None with its complaints reported; `unfilled`: not those about a value with a `{`."""
         given = {key: value for key, value in table.items() if key != "kind"}
         try:
             return cast(Options, plugin.options.model_validate(given))
         except ValidationError as error:
             for each in complaints(error, plugin.options):
-                self._report(variant, (kind, *each.path), each.wrong, each.allowed)
+                if not (unfilled and "{" in str(_value_at(given, each.path))):
+                    self._report(variant, (kind, *each.path), each.wrong, each.allowed)
             return None
 
     def _report(self, variant: str, path: tuple[str, ...], wrong: str, allowed: str) -> None:
-        """Note a problem at the variant's own key where it has one, else at the study's."""
+        """Note a problem at the variant's own key where it has one, else at the study's, else at the factor of that name."""
         own = ("variants", variant, *path)
-        factor = ("factors", path[-1])
-        line = self._places.line(own, path, factor)
-        self._problems.append(Problem(line, ".".join(path), wrong, allowed))
+        others = (own,) if self._places.has(own) or self._places.has(path) else (("factors", path[-1]),)
+        line = self._places.line(path, *others)
+        self._problems.append(Problem(line, ".".join(own if self._places.has(own) else path), wrong, allowed))
+
+
+def _value_at(table: Any, path: tuple[str, ...]) -> Any:
+    for part in path:
+        table = table.get(part) if isinstance(table, Mapping) else None
+    return table

@@ -65,13 +65,9 @@ def load_study(path: Path) -> Study:
     text = _read(path)
     data = _parse(text, path)
     places = Places(key_lines(text))
-    try:
-        file = StudyFile.model_validate(data)
-    except ValidationError as error:
-        raise StudyProblems(str(path), [
-            Problem(places.line(each.path), ".".join(each.path), each.wrong, each.allowed)
-            for each in complaints(error, StudyFile)]) from None
     problems: list[Problem] = []
+    left_out: set[str] = set()
+    file = _validated(data, places, problems, left_out, path)
     name = file.study.name or _name_from(path, problems)
     variants = tuple(file.variants)
     baseline = file.study.baseline or variants[0]
@@ -79,7 +75,7 @@ def load_study(path: Path) -> Study:
         problems.append(Problem(places.line(("study", "baseline")), "study.baseline", f"no variant is called '{baseline}'",
                                 near(baseline, variants)))
     sources = _sources(file, places, problems)
-    builder = CellBuilder(file, places, problems)
+    builder = CellBuilder(file, places, problems, left_out)
     cells = tuple(itertools.chain.from_iterable(builder.cells_of(variant) for variant in variants))
     if problems:
         raise StudyProblems(str(path), problems)
@@ -107,6 +103,30 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
                          hint="see https://toml.io for how tables, texts and lists are written") from None
     except RecursionError:
         raise StudyError("not valid TOML: nested too deeply", where=path) from None
+
+
+def _validated(data: dict[str, Any], places: Places, problems: list[Problem], left_out: set[str], path: Path) -> StudyFile:
+    """The file's tables. What is wrong in `[study]`, `[factors]` or at the top is noted and left out, so that the rest is
+    checked too; anything else wrong ends it here. Names of factors left out are added to `left_out`."""
+    while True:
+        try:
+            return StudyFile.model_validate(data)
+        except ValidationError as error:
+            found = complaints(error, StudyFile)
+        problems += [Problem(places.line(each.path), ".".join(each.path), each.wrong, each.allowed) for each in found]
+        left_out.update(each.path[1] for each in found if len(each.path) > 1 and each.path[0] == "factors")
+        if not all(_removed(data, each.path) for each in found):
+            raise StudyProblems(str(path), problems)
+
+
+def _removed(data: dict[str, Any], path: tuple[str, ...]) -> bool:
+    """Remove a key of `[study]`, a factor or an unknown table; False where it is none of these."""
+    if len(path) > 1 and path[0] in ("study", "factors") and isinstance(data.get(path[0]), dict):
+        data[path[0]].pop(path[1], None)
+        return True
+    if len(path) == 1 and path[0] not in StudyFile.model_fields:
+        return data.pop(path[0], None) is not None
+    return False
 
 
 def _name_from(path: Path, problems: list[Problem]) -> str:

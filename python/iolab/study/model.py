@@ -57,6 +57,11 @@ class StudyFile(_Table):
     variants: dict[str, VariantTable] = Field(default_factory=lambda: {"baseline": VariantTable()},
                                               description="arms of the comparison")
 
+    @field_validator("target")
+    @classmethod
+    def _directory_by_default(cls, target: dict[str, Any]) -> dict[str, Any]:
+        return {"kind": "directory", **target}
+
     @field_validator("factors")
     @classmethod
     def _factors_sound(cls, factors: dict[str, list[Scalar]]) -> dict[str, list[Scalar]]:

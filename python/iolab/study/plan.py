@@ -14,7 +14,7 @@ from .order import cell_order, variant_order
 
 OVERHEAD_SECONDS = 0.4
 """Starting and ending fio, making and removing files, settling: about what it takes on an idle machine."""
-LAYOUT_RATE = 500e6
+LAYOUT_RATE = 200e6
 """Bytes per second assumed for laying out files, for the estimate alone."""
 
 

@@ -51,15 +51,18 @@ class Places:
     def __init__(self, lines: Mapping[Path, int]) -> None:
         self._lines = lines
 
-    def line(self, *candidates: Path) -> int:
-        """Line of the first candidate that stands in the file, else of the first one's nearest ancestor."""
-        for path in candidates:
-            if path in self._lines:
-                return self._lines[path]
-        for path in candidates:
-            for length in range(len(path) - 1, 0, -1):
-                if path[:length] in self._lines:
-                    return self._lines[path[:length]]
+    def has(self, path: Path) -> bool:
+        """Whether that very key stands in the file."""
+        return path in self._lines
+
+    def line(self, path: Path, *others: Path) -> int:
+        """Line of the first of these that stands in the file, else of the nearest table above `path`."""
+        for each in (*others, path):
+            if each in self._lines:
+                return self._lines[each]
+        for length in range(len(path) - 1, 0, -1):
+            if path[:length] in self._lines:
+                return self._lines[path[:length]]
         return 1
 
 

@@ -24,6 +24,8 @@ OUTPUT_FILE = "fio.json"
 LOG_PREFIX = "fio"
 """Logs are `fio_bw.log` and `fio_iops.log`."""
 
+SHORTEST_LOGGED = 2.0
+"""Seconds below which a run has no per-second logs: fio often ends before it has written a job's last second."""
 SPARE_SECONDS = 60.0
 SLOWEST_LAYOUT = 10e6
 """Bytes per second below which laying out files counts as hanging."""
@@ -38,20 +40,20 @@ class FioOptions(Options):
     ramp: Annotated[Duration, Field(ge=0, description="load before the window that isn't measured (fio's ramp_time)")] = 0.0
     options: Annotated[dict[str, Scalar], Field(description="any fio options; a size is required")]
 
-    @field_validator("options")
+    @field_validator("options", mode="before")
     @classmethod
-    def _sound(cls, options: dict[str, Scalar]) -> dict[str, Scalar]:
-        found: list[OptionProblem] = problems(options)
+    def _sound(cls, options: Any) -> Any:
+        found: list[OptionProblem] = problems(options) if isinstance(options, dict) else []
         if found:
             raise problems_error(found)
         return options
 
 
 class FioWorkload:
-    """One job section, `numjobs` times.
+    """fio with one job section, `numjobs` times.
 
     iolab adds: directory, runtime and time_based, ramp_time, group_reporting, and per-second logs of rate and bandwidth,
-    one file each over all jobs, stamped with the wall clock.
+    one file each over all jobs, stamped with the wall clock (runs of two seconds and more).
     """
 
     name: ClassVar[str] = "fio"
@@ -118,9 +120,10 @@ class FioWorkload:
         own: dict[str, Scalar] = {
             "directory": directory.replace("\\", "\\\\").replace(":", "\\:"),  # a bare colon separates directories
             "runtime": _time(self._given.runtime), "time_based": 1, "group_reporting": 1,
-            "write_bw_log": LOG_PREFIX, "write_iops_log": LOG_PREFIX, "log_avg_msec": 1000, "log_unix_epoch": 1,
-            "per_job_logs": 0,
         }
+        if self._given.runtime >= SHORTEST_LOGGED:
+            own.update({"write_bw_log": LOG_PREFIX, "write_iops_log": LOG_PREFIX, "log_avg_msec": 1000, "log_unix_epoch": 1,
+                        "per_job_logs": 0})
         if self._given.ramp:
             own["ramp_time"] = _time(self._given.ramp)
         text = job_text({**own, **options}, section="iolab")

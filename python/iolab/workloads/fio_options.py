@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from typing import Any
 
 from ..errors import UsageError
 from ..hosts.options import OptionProblem
@@ -22,11 +23,11 @@ _PLAIN = {"filename_format", "write_lat_log", "write_hist_log", "mem", "iomem"}
 _COUNTS = ("numjobs", "iodepth")
 
 
-def problems(options: Mapping[str, Scalar]) -> list[OptionProblem]:
+def problems(options: Mapping[str, Any]) -> list[OptionProblem]:
     """Everything that can be said to be wrong without asking fio."""
     found = []
     for name, value in options.items():
-        problem = _name_problem(name) or _value_problem(name, value)
+        problem = _name_problem(name) or _kind_problem(name, value) or _value_problem(name, value)
         if problem is not None:
             found.append(problem)
     if "size" not in options:
@@ -72,6 +73,13 @@ def _name_problem(name: str) -> OptionProblem | None:
     return None
 
 
+def _kind_problem(name: str, value: Any) -> OptionProblem | None:
+    if isinstance(value, str | int | float):
+        return None
+    kind = "a list" if isinstance(value, list) else "a table" if isinstance(value, dict) else f"a {type(value).__name__}"
+    return OptionProblem((name,), f"is {kind}", "a text, a number, true or false; levels to sweep stand in [factors]")
+
+
 def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
     text = str(value)
     if any(ord(char) < 32 for char in text):
@@ -79,7 +87,7 @@ def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
     if name == "size":
         return _size_problem(text)
     if name in _COUNTS and not (text.isdigit() and int(text) > 0 and not isinstance(value, bool)):
-        return OptionProblem((name,), f"is {text!r}", "a whole number from 1")
+        return OptionProblem((name,), f"is {text}", "a whole number from 1")
     if name == "filename" and (text.startswith("/") or ".." in text.split("/") or ":" in text):
         return OptionProblem((name,), f"'{text}' leads out of the target", "a name without '/' in front, '..' and ':'")
     if name in _PLAIN and "/" in text:

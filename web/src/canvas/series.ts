@@ -20,7 +20,8 @@ function stripSpec(strip: Strip, run: RunDetail, times: readonly number[][], dom
 	const values = strip.lines.flatMap((line) =>
 		line.values.map((value, i) => ({ second: times[line.time]?.[i] ?? null, value, device: line.device || TOTAL })),
 	);
-	const words = `${strip.title}${strip.unit ? ` (${strip.unit})` : ""}`;
+	const unit = strip.unit ? ` (${strip.unit})` : "";
+	const words = `${strip.title}${unit}`;
 	const x = {
 		field: "second",
 		type: "quantitative",
@@ -46,7 +47,11 @@ function stripSpec(strip: Strip, run: RunDetail, times: readonly number[][], dom
 		layers.push({
 			transform: [single],
 			mark: { type: "line", strokeWidth: 1, opacity: 0.75 },
-			encoding: { x, y, color: { field: "device", type: "nominal", legend: { title: "device" } } },
+			encoding: {
+				x,
+				y,
+				color: { field: "device", type: "nominal", legend: { title: "devices; thick line: all of them" } },
+			},
 		});
 	}
 	if (strip.lines.some((line) => line.device === "")) {
@@ -54,7 +59,14 @@ function stripSpec(strip: Strip, run: RunDetail, times: readonly number[][], dom
 	}
 	layers.push({ mark: { type: "point", opacity: 0, size: 60 }, encoding: { x, y, tooltip } });
 	return {
-		title: { text: words, anchor: "start", fontSize: 12, fontWeight: 600, offset: 4 },
+		title: {
+			text: words,
+			...(strip.note && { subtitle: strip.note }),
+			anchor: "start",
+			fontSize: 12,
+			fontWeight: 600,
+			offset: 4,
+		},
 		width: WIDTH,
 		height: HEIGHT,
 		data: { values },

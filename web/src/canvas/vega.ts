@@ -7,7 +7,7 @@ import { tooltip } from "./tooltip";
 
 /** Draw a Vega-Lite specification under a configuration, at once; returns how to take it away again. */
 export function draw(element: HTMLElement, spec: TopLevelSpec, config: Config, label: string): () => void {
-	const compiled = compile(spec, { config: config as never, logger: quiet as never });
+	const compiled = compile(spec, { config: withWhole(config) as never, logger: quiet as never });
 	// Expressions are interpreted, never compiled to functions: the page's policy allows no `eval`.
 	const runtime = parse(compiled.spec as Spec, undefined, { ast: true } as never);
 	const view = new View(runtime, { expr: expressionInterpreter, renderer: "svg", logLevel: 0 } as never);
@@ -20,6 +20,12 @@ export function draw(element: HTMLElement, spec: TopLevelSpec, config: Config, l
 		view.finalize();
 		element.replaceChildren();
 	};
+}
+
+/** The configuration with a style for what stands for a whole among its parts: the colour of text, not of a part. */
+function withWhole(config: Config): Config {
+	const colour = (config.title as { color?: string } | undefined)?.color ?? "currentColor";
+	return { ...config, style: { ...config.style, whole: { color: colour, stroke: colour } } } as Config;
 }
 
 const quiet = {

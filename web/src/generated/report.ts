@@ -153,11 +153,12 @@ export interface Section {
 	charts: ChartItem[];
 }
 
-/** One statement of the summary; `section` is what the statement is about, if the page can show it. */
+/** One statement of the summary; `section` is what it is about, `under` whether it goes on about the one before. */
 export interface Sentence {
 	text: string;
 	tone: "better" | "worse" | "plain" | "caution";
 	section: string | null;
+	under: boolean;
 }
 
 /** Series that share an axis: a quantity as a whole and by device, in the unit named; `note` says what was thinned. */
@@ -187,7 +188,7 @@ export interface Table {
  * One place of a table.
  *
  * `text` is the number in the column's unit and `sub` its interval; `marks` are numbers of the table's footnotes,
- * `runs` what the number stands on. `level` is the worst verdict among them.
+ * `runs` what the number stands on. `level` is the worst verdict among them; `decided` is null where no test was made.
  */
 export interface TableCell {
 	text: string;

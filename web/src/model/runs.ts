@@ -20,7 +20,7 @@ function compareValues(one: unknown, other: unknown): number {
 
 /** Places of the runs in order; runs that compare equal stay as they were executed. */
 export function sorted(table: RunTable, places: readonly number[], order: Order): number[] {
-	const value = valueOf(table, order.key);
+	const value = sortKey(table, order.key);
 	const way = order.descending ? -1 : 1;
 	return places.toSorted((one, other) => {
 		const [a, b] = [value(one), value(other)];
@@ -29,7 +29,7 @@ export function sorted(table: RunTable, places: readonly number[], order: Order)
 	});
 }
 
-function valueOf(table: RunTable, key: string): (place: number) => unknown {
+function sortKey(table: RunTable, key: string): (place: number) => unknown {
 	if (key === "run") return (place) => table.ids[place];
 	if (key === "verdict") return (place) => LEVELS.indexOf(table.levels[place] ?? "OK");
 	const column = table.columns.find((one) => one.key === key);

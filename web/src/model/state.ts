@@ -42,6 +42,24 @@ export function followAddress(): void {
 	addEventListener("popstate", read);
 }
 
+/**
+ * Follow links to parts of the page without touching the address.
+ *
+ * The address keeps the metric and the run; an anchor would replace them.
+ */
+export function followAnchors(): void {
+	document.addEventListener("click", (event) => {
+		const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>('a[href^="#"]') : null;
+		if (!link || link.hash.includes("=") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+		const target = document.getElementById(link.hash.slice(1));
+		if (!target) return;
+		event.preventDefault();
+		target.scrollIntoView();
+		target.tabIndex = -1;
+		target.focus({ preventScroll: true });
+	});
+}
+
 let loading = false;
 
 /** Unpack the runs' details, once. */

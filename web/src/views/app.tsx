@@ -74,15 +74,7 @@ function Contents() {
 			{parts
 				.filter(([, , there]) => there)
 				.map(([id, title]) => (
-					<a
-						key={id}
-						href={`#${id}`}
-						onClick={(event) => {
-							// The address keeps the metric and the run, so going to a part of the page must not replace it.
-							event.preventDefault();
-							document.getElementById(id)?.scrollIntoView();
-						}}
-					>
+					<a key={id} href={`#${id}`}>
 						{title}
 					</a>
 				))}

@@ -54,12 +54,24 @@ function SectionView({ section }: { section: Section }) {
 				{section.title}
 				{section.kind === "metric" && section.name !== section.title && <code>{section.name}</code>}
 			</h3>
-			<p class="lead">{section.lead}</p>
-			{section.notes.map((note) => (
-				<p class="note" key={note}>
-					{note}
-				</p>
-			))}
+			<p class="lead">
+				{section.lead}{" "}
+				<a class="no-print" href="#method">
+					How numbers are judged
+				</a>
+			</p>
+			{section.notes.length > 0 && (
+				<ul class="notes">
+					{section.notes.map((note) => (
+						<li key={note}>{note}</li>
+					))}
+				</ul>
+			)}
+			<div class="charts">
+				{section.charts.map((chart) => (
+					<Chart key={chart.name} chart={chart} />
+				))}
+			</div>
 			{section.tables.map((table, i) => (
 				<Tables key={`${section.name}-${i}`} table={table} unit={section.unit} />
 			))}
@@ -70,11 +82,6 @@ function SectionView({ section }: { section: Section }) {
 					))}
 				</ol>
 			)}
-			<div class="charts">
-				{section.charts.map((chart) => (
-					<Chart key={chart.name} chart={chart} />
-				))}
-			</div>
 		</article>
 	);
 }
@@ -148,14 +155,8 @@ function OneTable({ table, groups, first, unit }: { table: Table; groups: TableG
 
 function Cell({ cell, column, starts }: { cell: TableCell | null; column: TableColumn; starts: boolean }) {
 	if (!cell) return <td class={classes(starts && "starts")} />;
-	const undecided = column.kind === "change" && cell.decided === false;
-	const kind = classes(
-		column.kind,
-		starts && "starts",
-		`tone-${cell.tone}`,
-		undecided && "undecided",
-		cell.level.toLowerCase(),
-	);
+	const certainty = column.kind === "change" && (cell.decided === null ? "single" : !cell.decided && "undecided");
+	const kind = classes(column.kind, starts && "starts", `tone-${cell.tone}`, certainty, cell.level.toLowerCase());
 	return (
 		<td class={kind}>
 			<CellText cell={cell} />

@@ -44,6 +44,7 @@ export function Verbatim({ title, text }: { title: string; text: string }) {
 					Copy
 				</button>
 			</figcaption>
+			{/* biome-ignore lint/a11y/noNoninteractiveTabindex: long text is scrolled with the keyboard */}
 			<pre tabIndex={0}>{text}</pre>
 		</figure>
 	);

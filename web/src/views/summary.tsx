@@ -28,7 +28,7 @@ export function Summary() {
 function Statement({ sentence }: { sentence: Sentence }) {
 	const target = report.value.sections.find((section) => section.name === sentence.section);
 	return (
-		<li class={`tone-${sentence.tone}`}>
+		<li class={`tone-${sentence.tone}${sentence.under ? " under" : ""}`}>
 			{target && sentence.text.startsWith(target.title) ? (
 				<>
 					<a href={`#metric=${encodeURIComponent(target.name)}`} onClick={(event) => show(event, target.name)}>

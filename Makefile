@@ -1,0 +1,89 @@
+# The front door. Every target installs what it lacks; `make` lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+IOLAB := $(VENV)/bin/iolab
+STAMPS := .stamps
+# tools that setup put into the environment (Node among them) come first; cargo may be in the user's own directory
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
+
+RUST := Cargo.toml $(wildcard crates/*/Cargo.toml) $(wildcard crates/*/src/*.rs crates/*/src/*/*.rs)
+WEB := $(wildcard web/*.json web/*.ts web/src/*.ts web/src/*.css web/src/*/*.ts web/src/*/*.tsx)
+BUNDLE := python/iolab/report/static/report.js
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: setup
+setup: $(STAMPS)/core $(BUNDLE) ## Install what is missing; .venv/bin/iolab is ready afterwards
+
+$(STAMPS)/system: scripts/install-system
+	@scripts/install-system build run
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/browser: scripts/install-system
+	@scripts/install-system browser
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/venv: requirements.lock $(STAMPS)/system
+	python3 -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(STAMPS)/core: $(STAMPS)/venv $(RUST) pyproject.toml
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(STAMPS)/node: $(STAMPS)/venv web/package-lock.json
+	scripts/with-node npm --prefix web ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(BUNDLE): $(STAMPS)/node $(WEB)
+	scripts/with-node npm --prefix web run --silent build
+	@touch $@
+
+.PHONY: demo
+demo: setup ## Run studies/quickstart.toml with real fio, print the comparison, write the report
+	@if [ -e results/quickstart ]; then \
+	  kept=results/quickstart-$$(date -r results/quickstart +%Y%m%dT%H%M%S); \
+	  mv results/quickstart "$$kept"; echo "the results of last time are now in $$kept" >&2; fi
+	$(IOLAB) run studies/quickstart.toml -o results/quickstart
+	$(IOLAB) compare results/quickstart
+	$(IOLAB) report results/quickstart -o results/quickstart/report.html
+
+.PHONY: test
+test: setup $(STAMPS)/browser ## Run every test that this machine can run; what is left out is printed with its reason
+	cargo test --quiet --workspace --exclude iolab-py
+	scripts/with-node npm --prefix web run --silent test
+	$(PYTHON) -m pytest
+
+.PHONY: check
+check: setup ## Lint and type-check: ruff, mypy, clippy, rustfmt, biome
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	cargo fmt --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	scripts/with-node npm --prefix web run --silent check
+
+.PHONY: generate
+generate: setup ## Renew what is generated and committed: schemas, TypeScript types (a stale one fails a test)
+	$(PYTHON) scripts/generate.py
+
+.PHONY: bench
+bench: setup ## Measure speed against named peers and limits, as ratios
+	@for bench in benchmarks/bench_*.py; do $(PYTHON) $$bench; done
+
+.PHONY: lock
+lock: $(STAMPS)/venv ## Renew requirements.lock from pyproject.toml (hashes, no URLs)
+	$(PYTHON) -m pip install --quiet uv
+	$(VENV)/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header \
+	  --python-version 3.11 --group pyproject.toml:dev pyproject.toml -o requirements.lock
+
+.PHONY: clean
+clean: ## Remove what was built; results stay
+	rm -rf $(VENV) $(STAMPS) target web/node_modules python/iolab/report/static python/iolab/_core*.so

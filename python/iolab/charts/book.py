@@ -1,0 +1,154 @@
+"""Every chart that results have, a method each: what `results.chart` is in a notebook and `report --charts` writes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+from ..compare.compare import compare
+from ..compare.curves import curves
+from ..compare.model import Comparison
+from ..errors import UsageError
+from ..metrics import find
+from ..results.gates.stall import stalls
+from ..results.model import Histogram, Run, Series
+from .before_after import before_after
+from .change import change
+from .distributions import distributions
+from .hockey_stick import hockey_stick
+from .matrix import matrix
+from .model import Chart
+from .over_load import over_load
+from .reference import Reference
+from .series import series
+
+Names = str | Sequence[str] | None
+
+
+class Source(Protocol):
+    """Results, opened: what charts need of them."""
+
+    @property
+    def runs(self) -> list[Run]: ...
+    @property
+    def baseline(self) -> str | None: ...
+    def metrics(self) -> list[str]: ...
+    def default_metric(self) -> str: ...
+    def run(self, run_id: str) -> Run | None: ...
+    def series(self, run_id: str) -> tuple[Series, ...]: ...
+    def histograms(self, run_id: str) -> tuple[Histogram, ...]: ...
+
+
+class ChartBook:
+    """Charts of one results directory. `operation` is read, write...; default the one that the results are about.
+
+    Every method takes the projection of `compare` (`rows`, `cols`, `where`) as keywords where it draws one.
+    """
+
+    def __init__(self, results: Source) -> None:
+        self._results = results
+
+    def iops(self, operation: str | None = None, **projection: object) -> Chart:
+        """I/O operations per second against the load."""
+        return self.over_load(f"{self._operation(operation)}.iops", **projection)
+
+    def latency(self, operation: str | None = None, **projection: object) -> Chart:
+        """Mean latency against the load."""
+        return self.over_load(f"{self._operation(operation)}.lat.mean", **projection)
+
+    def busy(self, **projection: object) -> Chart:
+        """Device busy, mean over all devices, against the load."""
+        return self.over_load("device.util", **projection)
+
+    def over_load(self, metric: str, **projection: object) -> Chart:
+        """Any metric against the load, a line per variant."""
+        return over_load(self._compare(metric, projection))
+
+    def change(self, metric: str | None = None, **projection: object) -> Chart:
+        """Change of each variant against the baseline, with its interval."""
+        return change(self._compare(metric or self._results.default_metric(), projection))
+
+    def before_after(self, metric: str | None = None, **projection: object) -> Chart:
+        """Before, after and change as a coloured table."""
+        return before_after(self._compare(metric or self._results.default_metric(), projection))
+
+    def matrix(self, operation: str | None = None, **projection: object) -> Chart:
+        """Throughput @ latency in each cell."""
+        name = self._operation(operation)
+        return matrix(self._compare(f"{name}.bw", projection), self._compare(f"{name}.lat.mean", projection))
+
+    def hockey_stick(self, operation: str | None = None, *, references: Sequence[Reference] = ()) -> Chart:
+        """Throughput against latency as the load rises, with each variant's knee.
+
+        `references` are rated figures to hold it against, such as `Reference("10 GbE link", 1192 * 2**20)`.
+        """
+        name = self._operation(operation)
+        throughput = "iops" if f"{name}.iops" in self._results.metrics() else "bw"
+        found = curves(self._results.runs, operation=name, throughput=throughput, baseline=self._results.baseline)
+        return hockey_stick(found, references)
+
+    def percentiles(self, operation: str | None = None, **projection: object) -> list[Chart]:
+        """Latency percentiles per cell, counts of all repetitions added; empty where fio kept no bins (json+)."""
+        name = self._operation(operation)
+        return list(distributions(self._results, name, self._compare(f"{name}.iops", projection)))
+
+    def series(self, run_id: str) -> Chart:
+        """A run's per-second series, with its stalls. UsageError for a run that isn't there."""
+        run = self._results.run(run_id)
+        if run is None:
+            raise UsageError(f"there is no run '{run_id}'", hint="iolab show --runs lists them")
+        lines = self._results.series(run_id)
+        moved = next((one for one in lines if one.name == "device.bw"), None)
+        spans = [] if moved is None else [
+            (float(moved.time[start]) - 1.0, float(moved.time[start]) - 1.0 + length) for start, length in stalls(moved)]
+        shown = [one for one in lines if "[" not in one.name and one.name not in ("device.bw", "load.bw")]
+        return series(shown, title=f"Run {run_id}: {run.variant}", stalls=spans)
+
+    def all(self) -> Iterator[Chart]:
+        """Every chart that these results have: each headline metric over load and its change, then the views of both."""
+        for name in self._results.metrics():
+            known = find(name)
+            if known is None or not known.headline:
+                continue
+            compared = self._compare(name, {})
+            yield from metric_charts(compared)
+        for operation in ("read", "write", "mixed", "trim"):
+            have = set(self._results.metrics())
+            if f"{operation}.lat.mean" not in have or not have & {f"{operation}.bw", f"{operation}.iops"}:
+                continue
+            # where nothing rises in load there is no curve to draw
+            with contextlib.suppress(UsageError):
+                yield self.hockey_stick(operation)
+            if f"{operation}.bw" in have:
+                yield self.matrix(operation)
+            if f"{operation}.iops" in have:
+                yield from self.percentiles(operation)
+
+    def _operation(self, asked: str | None) -> str:
+        if asked is not None:
+            return asked
+        first = self._results.default_metric().partition(".")[0]
+        have = [name.partition(".")[0] for name in self._results.metrics() if name.endswith((".lat.mean", ".iops", ".bw"))]
+        return first if first in have or not have else next(name for name in have if name != "device")
+
+    def _compare(self, metric: str, projection: Mapping[str, object]) -> Comparison:
+        asked: dict[str, object] = {"baseline": self._results.baseline}
+        for name, value in projection.items():
+            asked[name] = [value] if isinstance(value, str) and name != "baseline" else value
+        if isinstance(where := asked.get("where"), Mapping):
+            asked["where"] = {name: [str(level) for level in (levels if isinstance(levels, list | tuple) else [levels])]
+                              for name, levels in where.items()}
+        return compare(self._results.runs, metric, **asked)  # type: ignore[arg-type]
+
+
+def metric_charts(comparison: Comparison) -> list[Chart]:
+    """The charts of one metric: over the load, the change where there is one, before and after where rows are no load."""
+    if not any(cell.estimate.value is not None for cell in comparison.cells):
+        return []
+    found = [over_load(comparison)]
+    if any(cell.change is not None for cell in comparison.cells):
+        found.append(change(comparison))
+    if comparison.metric.name.endswith("time") and len(comparison.variants) > 1:
+        found.append(before_after(comparison))
+    return found

@@ -1,0 +1,53 @@
+"""Which latency distributions are drawn, and their counts gathered from the runs of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from ..compare.model import Cell, Comparison, Key
+from ..results.model import Histogram
+from .model import Chart
+from .percentiles import Tail, percentiles, tail
+
+MOST = 12
+"""Places that are drawn each; beyond it only the highest load of each column."""
+
+KINDS = ("clat", "lat")
+"""Latencies whose histogram is drawn, the first that is there (fio keeps bins of `clat` unless asked)."""
+
+
+class Histograms(Protocol):
+    """Whatever can give a run's histograms: results, opened."""
+
+    def histograms(self, run_id: str) -> tuple[Histogram, ...]:
+        """Latency histograms of a run; empty unless its evidence holds counts."""
+        ...
+
+
+def distributions(results: Histograms, operation: str, rate: Comparison) -> Iterator[Chart]:
+    """A percentile chart for each place of a comparison that has histograms, counts of all repetitions added."""
+    for table, row, col in places(rate):
+        cells = [rate.cell(table, row, col, variant) for variant in rate.variants]
+        tails = [found for cell in cells if cell is not None and (found := _tail(results, operation, cell)) is not None]
+        if tails:
+            levels = dict(zip((*rate.tables, *rate.cols, *rate.rows), (*table, *col, *row), strict=True))
+            yield percentiles(tails, title=f"{operation}: latency percentiles", cell=levels, confidence=rate.confidence)
+
+
+def places(comparison: Comparison) -> list[tuple[Key, Key, Key]]:
+    """Every place (table, row, column) of a comparison, or where they are many, each column's highest load."""
+    every = list(dict.fromkeys((cell.table, cell.row, cell.col) for cell in comparison.cells))
+    if len(every) <= MOST:
+        return every
+    last = {(table, col): (table, row, col) for table, row, col in every}
+    return list(last.values())[:MOST]
+
+
+def _tail(results: Histograms, operation: str, cell: Cell) -> Tail | None:
+    for kind in KINDS:
+        name = f"{operation}.{kind}"
+        found = [one for run in cell.estimate.runs for one in results.histograms(run) if one.name == name and one.counts.sum()]
+        if found and len({one.bits for one in found}) == 1:
+            return tail(cell.variant, found)
+    return None

@@ -1,0 +1,92 @@
+"""The study file's JSON Schema, for editors and for whoever writes studies by program: complete, with every plugin's options.
+
+`python -m iolab.study.schema schemas/study.schema.json` writes it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from .. import registry
+from .model import StudyFile, VariantTable
+
+_ID = "https://json-schema.org/draft/2020-12/schema"
+_MENTION = {"type": "string", "pattern": r"\{[A-Za-z_][A-Za-z0-9_-]*\}", "description": "a factor's level is filled in"}
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of a study file, built from the models that read it and from the registry's built-ins.
+
+    What the schema can't say (a size among fio's options after variants and factors are filled in, unique levels) is
+    left to `load_study`; whatever that accepts, the schema accepts.
+    """
+    schema = StudyFile.model_json_schema()
+    definitions = schema.setdefault("$defs", {})
+    properties = schema["properties"]
+    for kind in ("target", "workload"):
+        tables = [_table(kind, name, definitions) for name in registry.BUILT_IN[kind]]
+        # A variant may bring the rest, so nothing but the kind can be demanded of the study's own table.
+        properties[kind] = {"description": properties[kind]["description"], "anyOf": tables}
+    properties["sources"] = {
+        "description": properties["sources"]["description"], "type": "object", "additionalProperties": False,
+        "properties": {name: _options("source", name, definitions) for name in registry.BUILT_IN["source"]},
+    }
+    variant = definitions[VariantTable.__name__]["properties"]
+    for kind in ("target", "workload"):
+        variant[kind] = {"description": variant[kind]["description"], "anyOf": [
+            {**_table(kind, name, definitions), "required": []} for name in registry.BUILT_IN[kind]]}
+    return {"$schema": _ID, "title": "iolab study", **_tidy(schema)}
+
+
+def _tidy(value: Any, *, names: bool = False) -> Any:
+    """Without what only pydantic needs: titles made of field names, and null, which TOML doesn't have.
+
+    `names`: whether the keys of `value` are names of properties, any of which may be called `title`.
+    """
+    if isinstance(value, list):
+        return [_tidy(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _tidy(below, names=key in ("properties", "$defs")) for key, below in value.items()
+             if names or (key != "title" and not (key == "default" and below is None))}
+    branches = found.get("anyOf")
+    if isinstance(branches, list) and not names:
+        flat = [inner for each in branches for inner in (each["anyOf"] if set(each) == {"anyOf"} else [each])]
+        branches = [each for each in flat if each != {"type": "null"}]
+        found = {key: below for key, below in found.items() if key != "anyOf"}
+        found.update(branches[0] if len(branches) == 1 and not set(branches[0]) & set(found) else {"anyOf": branches})
+    return found
+
+
+def _table(kind: str, name: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """A plugin's table with its `kind`; any value may be written with a factor's `{name}` in it."""
+    options = _options(kind, name, definitions)
+    properties = {"kind": {"const": name, "description": (registry.load(kind, name).__doc__ or "").strip().split("\n")[0]}}
+    for key, value in options["properties"].items():
+        described = {"description": value["description"]} if "description" in value else {}
+        default = {"default": value["default"]} if "default" in value else {}
+        bare = {field: below for field, below in value.items() if field not in ("title", "description", "default")}
+        open_table = bare.get("type") == "object"
+        properties[key] = {**(bare if open_table else {"anyOf": [bare, _MENTION]}), **default, **described}
+    required = ["kind"] if kind == "workload" else []
+    return {"type": "object", "additionalProperties": False, "properties": properties, "required": required}
+
+
+def _options(kind: str, name: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = registry.load(kind, name).options.model_json_schema()
+    definitions.update(schema.pop("$defs", {}))
+    return schema
+
+
+def main(arguments: list[str]) -> None:
+    """Write the schema to the path given."""
+    if len(arguments) != 1:
+        raise SystemExit("usage: python -m iolab.study.schema PATH")
+    Path(arguments[0]).write_text(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,152 @@
+"""What every host must do, the one in memory as well as the real one: else tests with the fake would prove nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from iolab import registry
+from iolab.clock import Clock, FakeClock, SystemClock
+from iolab.errors import RunError
+from iolab.hosts.base import Completed, Host, need, text_or_none
+from iolab.hosts.fake import FakeHost, FakeProgram
+from iolab.hosts.local import LocalHost
+
+PYTHON = Path(sys.executable).name
+
+
+def _fake() -> tuple[Host, Clock]:
+    """A fake whose programs do what the commands of these tests do for real."""
+    clock = FakeClock()
+
+    def answer(command: Sequence[str]) -> Completed:
+        code = 3 if "exit(3)" in command[-1] else 0
+        return Completed(tuple(command), code, "out\n", "err\n")
+
+    programs = {PYTHON: FakeProgram(seconds=0.2, output=answer), "sleeper": FakeProgram(seconds=1000.0)}
+    return FakeHost(clock, programs), clock
+
+
+@pytest.fixture(params=["fake", *registry.names("host")])
+def hosted(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Host, Clock]:
+    if request.param == "fake":
+        host, clock = _fake()
+        assert isinstance(host, FakeHost)
+        host.directories.update(str(parent) for parent in [tmp_path, *tmp_path.parents])
+        return host, clock
+    plugin = registry.load("host", request.param)
+    return plugin(plugin.options()), SystemClock()
+
+
+@pytest.fixture
+def host(hosted: tuple[Host, Clock]) -> Host:
+    return hosted[0]
+
+
+def sleeper(host: Host) -> list[str]:
+    return ["sleeper"] if isinstance(host, FakeHost) else [sys.executable, "-c", "import time; time.sleep(1000)"]
+
+
+def test_it_has_a_name_options_and_words_about_itself(host: Host) -> None:
+    assert host.name
+    assert type(host).__doc__
+    assert type(host).options.model_fields is not None  # type: ignore[attr-defined]
+
+
+def test_programs_are_found_or_not(host: Host) -> None:
+    assert (host.which(PYTHON) or "").endswith(PYTHON)
+    assert host.which("no-such-program-anywhere") is None
+    with pytest.raises(RunError, match="apt install nothing"):
+        need(host, "no-such-program-anywhere", "nothing")
+
+
+def test_a_short_command_yields_words_and_exit_code(host: Host) -> None:
+    code = "import sys; print('out'); print('err', file=sys.stderr)"
+    done = host.run([sys.executable, "-c", code])
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "out\n", "err\n")
+    assert host.run([sys.executable, "-c", code + "; exit(3)"]).exit_code == 3
+
+
+@pytest.mark.parametrize("how", [
+    lambda host, path: host.run(["no-such-program-anywhere"]),
+    lambda host, path: host.start(["no-such-program-anywhere"], cwd=path, stdout=path / "o", stderr=path / "e")])
+def test_what_cannot_start_is_a_run_error(host: Host, tmp_path: Path, how: Callable[[Host, Path], object]) -> None:
+    with pytest.raises(RunError, match="can't be started"):
+        how(host, tmp_path)
+
+
+def test_waiting_ends_with_the_program_or_the_time(hosted: tuple[Host, Clock], tmp_path: Path) -> None:
+    host, clock = hosted
+    process = host.start(sleeper(host), cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+    try:
+        begin = clock.monotonic()
+        assert process.wait(0.1) is None
+        assert 0.09 <= clock.monotonic() - begin < 5
+        assert process.pid > 0
+    finally:
+        code = process.end(grace=5)
+    assert code >= 128
+    assert process.wait(0) == code
+    assert process.end() == code  # ending the ended changes nothing
+
+
+def test_a_program_that_ends_tells_its_code_at_once(hosted: tuple[Host, Clock], tmp_path: Path) -> None:
+    host, clock = hosted
+    process = host.start([sys.executable, "-c", "pass"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+    begin = clock.monotonic()
+    assert process.wait(60) == 0
+    assert clock.monotonic() - begin < 30
+    assert process.wait(60) == 0
+    assert (tmp_path / "o").exists()
+    assert (tmp_path / "e").exists()
+
+
+def test_files_are_read_listed_and_missed(host: Host, tmp_path: Path) -> None:
+    if isinstance(host, FakeHost):
+        host.files[f"{tmp_path}/d/text"] = "a\n"
+    else:
+        (tmp_path / "d").mkdir()
+        (tmp_path / "d" / "text").write_text("a\n")
+    assert host.read_text(f"{tmp_path}/d/text") == "a\n"
+    assert text_or_none(host, f"{tmp_path}/d/text") == "a"
+    assert host.list_directory(f"{tmp_path}/d") == ["text"]
+    assert host.is_directory(f"{tmp_path}/d")
+    assert not host.is_directory(f"{tmp_path}/d/text")
+    assert not host.is_directory(f"{tmp_path}/none")
+    assert text_or_none(host, f"{tmp_path}/none") is None
+    for miss in (host.read_text, host.list_directory):
+        with pytest.raises(FileNotFoundError):
+            miss(f"{tmp_path}/none")
+
+
+def test_directories_are_made_once_and_removed_whole(host: Host, tmp_path: Path) -> None:
+    host.make_directory(f"{tmp_path}/made")
+    with pytest.raises(FileExistsError):
+        host.make_directory(f"{tmp_path}/made")
+    scratch = [host.make_scratch(f"{tmp_path}/made", "iolab-") for _ in range(3)]
+    assert len(set(scratch)) == 3
+    assert all(path.startswith(f"{tmp_path}/made/iolab-") for path in scratch)
+    assert host.free_bytes(f"{tmp_path}/made") > 0
+    host.remove_tree(f"{tmp_path}/made")
+    assert not host.is_directory(scratch[0])
+    assert not host.is_directory(f"{tmp_path}/made")
+    host.remove_tree(f"{tmp_path}/made")  # gone already: nothing happens
+
+
+def test_links_are_followed(host: Host, tmp_path: Path) -> None:
+    if isinstance(host, FakeHost):
+        host.links[f"{tmp_path}/link"] = f"{tmp_path}/real"
+        host.files[f"{tmp_path}/real/x"] = ""
+    else:
+        (tmp_path / "real").mkdir()
+        (tmp_path / "real" / "x").write_text("")
+        (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert host.resolve(f"{tmp_path}/link/x") == f"{tmp_path}/real/x"
+    assert host.list_directory(f"{tmp_path}/link") == ["x"]
+
+
+def test_the_local_host_is_registered() -> None:
+    assert registry.load("host", "local") is LocalHost

@@ -1,0 +1,99 @@
+"""What every source must do: start, be polled, stop, count what it got and lost, and leave a file that a format reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from iolab import registry
+from iolab.errors import FormatError
+from iolab.formats.detect import detect
+from iolab.hosts.fake import FakeHost
+from support.acting import fake_host
+
+
+@pytest.fixture(params=registry.names("source"))
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def host() -> FakeHost:
+    return fake_host()
+
+
+def make(kind: str, host: FakeHost, *devices: str) -> Any:
+    plugin = registry.load("source", kind)
+    return plugin(plugin.options(), host, host.clock, devices)
+
+
+def test_it_names_itself_has_defaults_and_forbids_unknown_options(kind: str) -> None:
+    plugin = registry.load("source", kind)
+    assert plugin.name == kind
+    assert plugin.__doc__
+    assert all(field.description for field in plugin.options.model_fields.values())
+    with pytest.raises(ValidationError, match="no_such_option"):
+        plugin.options.model_validate({"no_such_option": 1})
+
+
+def test_a_run_of_ten_seconds_is_covered(kind: str, host: FakeHost, tmp_path: Path) -> None:
+    source = make(kind, host, "sda")
+    assert source.unfit() is None
+    source.start(tmp_path)
+    end = host.clock.monotonic() + 10.0
+    while (now := host.clock.monotonic()) < end:
+        assert source.due() > now - 1e-6
+        host.clock.sleep(min(source.due(), end) - now)
+        source.poll()
+        source.poll()  # not due again yet: nothing is read twice
+    source.stop()
+    assert source.readings == 11
+    assert source.lost == 0
+    [file] = tmp_path.iterdir()
+    name = detect(file.read_bytes(), file.name)
+    assert name is not None
+    table = registry.load("format", name)().read(file.read_bytes(), file.name)
+    assert {len(values) for device in table.devices.values() for values in device.columns.values()} == {10}
+
+
+def test_a_torn_file_is_read_as_far_as_it_goes_or_refused(kind: str, host: FakeHost, tmp_path: Path) -> None:
+    source = make(kind, host, "sda")
+    source.start(tmp_path)
+    for _ in range(5):
+        host.clock.sleep(1.0)
+        source.poll()
+    [file] = tmp_path.iterdir()  # before the stop: what a kill would leave
+    data = file.read_bytes()
+    name = detect(data, file.name)
+    assert name is not None
+    for cut in range(len(data)):
+        try:
+            registry.load("format", name)().read(data[:cut], file.name)
+        except FormatError:
+            continue
+    source.stop()
+
+
+def test_stopping_is_safe_at_any_time(kind: str, host: FakeHost, tmp_path: Path) -> None:
+    source = make(kind, host, "sda")
+    source.stop()
+    source.poll()
+    source.start(tmp_path)
+    source.stop()
+    source.stop()
+    assert source.readings == 1
+
+
+def test_a_host_that_tells_nothing_makes_it_unfit_or_lossy_but_never_raises(kind: str, host: FakeHost, tmp_path: Path) -> None:
+    host.files.clear()
+    source = make(kind, host, "sda")
+    assert source.unfit()
+    source.start(tmp_path)
+    host.clock.sleep(1.0)
+    source.poll()
+    source.stop()
+    assert source.readings == 0
+    assert source.lost >= 2

@@ -1,0 +1,88 @@
+"""What every workload must do: say what it needs and does, and make a job of it, without doing anything yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from iolab import registry
+from iolab.clock import FakeClock
+from iolab.errors import RunError
+from iolab.hosts.fake import FakeHost
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "fio": {"runtime": "3s", "ramp": "1s", "options": {"size": "1m", "numjobs": 2, "rw": "write"}},
+}
+"""Sound options of each kind: two jobs, three seconds after a second's ramp."""
+
+
+@pytest.fixture(params=registry.names("workload"))
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def workload(kind: str) -> Any:
+    plugin = registry.load("workload", kind)
+    return plugin(plugin.options.model_validate(OPTIONS[kind]))
+
+
+def test_it_names_itself_and_forbids_unknown_options(kind: str) -> None:
+    plugin = registry.load("workload", kind)
+    assert plugin.name == kind
+    assert plugin.__doc__
+    assert all(field.description for field in plugin.options.model_fields.values())
+    with pytest.raises(ValidationError, match="no_such_option"):
+        plugin.options.model_validate({**OPTIONS[kind], "no_such_option": 1})
+    with pytest.raises(ValidationError):
+        plugin.options.model_validate({})
+
+
+def test_options_survive_being_written_and_read(kind: str) -> None:
+    plugin = registry.load("workload", kind)
+    options = plugin.options.model_validate(OPTIONS[kind])
+    assert plugin.options.model_validate(options.model_dump(mode="json")) == options
+
+
+def test_it_says_what_it_will_do(workload: Any) -> None:
+    load = workload.load()
+    assert (load.jobs, load.runtime, load.ramp, load.offered_iops) == (2, 3.0, 1.0, None)
+    assert load.depth >= 1
+    assert load.space_bytes > 0
+
+
+def test_its_job_is_self_contained_and_stays_in_the_directory_given(workload: Any) -> None:
+    job = workload.job("/some/place")
+    assert job.command
+    assert job.main in job.files
+    assert "/some/place" in job.files[job.main]
+    assert job.limit > 4.0
+    assert all("/" not in name for name in job.files)
+    assert not any(part.startswith("/") for part in job.command[1:])  # so that the evidence can be moved and read again
+    assert workload.job("/some/place") == job
+
+
+def test_making_a_job_touches_nothing(workload: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    workload.job(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_tool_is_told_with_the_way_to_get_it(kind: str) -> None:
+    with pytest.raises(RunError) as caught:
+        registry.load("workload", kind).tools(FakeHost(FakeClock()))
+    assert "install" in (caught.value.hint or "")
+
+
+def test_a_factor_of_no_meaning_has_no_place(kind: str) -> None:
+    assert registry.load("workload", kind).place_of("no_such_thing_at_all") is None
+
+
+@pytest.mark.parametrize("left", [{}, {"fio.json": b""}, {"fio.json": b"\x00\xff{"}, {"fio.json": b"[]"}])
+def test_whatever_a_run_left_the_window_never_raises(workload: Any, tmp_path: Path, left: dict[str, bytes]) -> None:
+    for name, data in left.items():
+        (tmp_path / name).write_bytes(data)
+    assert workload.window(tmp_path) is None

@@ -1,0 +1,95 @@
+"""The layers of ARCHITECTURE.md: a group imports only what stands on its left, and only cli prints and exits."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+BASE = {"units", "errors", "verdict", "clock", "registry", "metrics", "_core", "stats", "__init__"}
+READING = BASE | {"formats"}
+JUDGING = READING | {"results", "compare"}
+ACTING = {"hosts", "targets", "workloads", "sources", "study", "run"}
+SHOWING = {"charts", "report"}
+ALLOWED = {
+    **{name: BASE for name in BASE},
+    "formats": READING,
+    "results": READING | {"results"},
+    "compare": JUDGING,
+    "hosts": JUDGING | {"hosts"},
+    **{name: JUDGING | {"hosts", name} for name in ("targets", "workloads", "sources")},
+    "study": JUDGING | ACTING - {"run"},
+    "run": JUDGING | ACTING,
+    "charts": JUDGING | {"charts"},
+    "report": JUDGING | SHOWING,
+    "api": JUDGING | SHOWING,
+    "cli": JUDGING | ACTING | SHOWING | {"api", "cli"},
+}
+"""Group (a folder or a top-level file of the package) to the groups that it may import."""
+
+
+def modules(root: Path) -> list[Path]:
+    return sorted((root / "python/iolab").rglob("*.py"))
+
+
+def group_of(root: Path, path: Path) -> str:
+    first = path.relative_to(root / "python/iolab").parts[0]
+    return first.removesuffix(".py")
+
+
+def imports(root: Path, path: Path) -> set[str]:
+    """Groups that a module imports, those inside functions included."""
+    package = list(path.relative_to(root / "python").parent.parts)
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "iolab" and len(parts) > 1:
+                found.add("__init__" if parts[1] in ("__version__", "open") else parts[1])
+    return found
+
+
+def test_groups_import_only_what_stands_left_of_them(root: Path) -> None:
+    wrong = []
+    for path in modules(root):
+        group = group_of(root, path)
+        assert group in ALLOWED, f"{path.name} belongs to no layer: name its place in ARCHITECTURE.md and here"
+        exempt = {"api"} if group == "__init__" else set()
+        wrong += [f"{path.relative_to(root)} imports {name}" for name in imports(root, path) - ALLOWED[group] - exempt]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_cli_prints_and_exits(root: Path) -> None:
+    wrong = []
+    for path in modules(root):
+        if group_of(root, path) == "cli":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if text in ("print", "sys.exit", "exit", "sys.stdout.write", "sys.stderr.write", "click.echo"):
+                wrong.append(f"{path.relative_to(root)}:{node.lineno} calls {text}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_file_is_long(root: Path) -> None:
+    sources = [*modules(root), *(root / "crates").rglob("src/**/*.rs"), *(root / "web/src").rglob("*.ts*")]
+    long = [f"{path.relative_to(root)}: {lines}" for path in sources
+            if "generated" not in path.parts and (lines := len(path.read_text().splitlines())) > 400]
+    assert not long, long
+
+
+@pytest.mark.parametrize("module", ["numpy", "scipy", "pyarrow", "altair", "vl_convert", "pydantic", "rich"])
+def test_help_loads_nothing_heavy(module: str) -> None:
+    import subprocess
+    import sys
+
+    code = f"import sys; from iolab.cli.main import run; run(['--help']); sys.exit({module!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=False).returncode == 0

@@ -1,0 +1,236 @@
+"""The comparison on runs made by hand: what pairs, what leaves, what is decided, what is said."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.runs import run
+
+from iolab import registry
+from iolab.compare.axes import parse_where
+from iolab.compare.compare import compare
+from iolab.compare.model import Cell, Comparison
+from iolab.errors import UsageError
+from iolab.results.model import Run
+from iolab.verdict import Level
+
+
+def study(change: float = 1.2, blocks: int = 6, noise: float = 0.02, loads: tuple[int, ...] = (1, 2, 4), seed: int = 1) -> list[Run]:
+    """`project` against `master` at some loads, log-normal noise per run."""
+    rng = np.random.default_rng(seed)
+    return [run(variant, 1000.0 * load * factor * math.exp(rng.normal(0, noise)), block=block, numjobs=load)
+            for block in range(1, blocks + 1) for load in loads for variant, factor in (("master", 1.0), ("project", change))]
+
+
+def only(comparison: Comparison, variant: str = "project") -> Cell:
+    cells = [cell for cell in comparison.cells if cell.variant == variant]
+    assert len(cells) == 1
+    return cells[0]
+
+
+def test_a_real_change_is_found_with_its_interval() -> None:
+    comparison = compare(study(), "write.iops")
+    for cell in comparison.cells:
+        if cell.variant == "project":
+            assert cell.change is not None
+            assert cell.change.low is not None
+            assert cell.change.high is not None
+            assert cell.change.low < 0.2 < cell.change.high
+            assert (cell.change.decided, cell.change.improves, cell.change.pairs) == (True, True, 6)
+            assert cell.change.p_exact == pytest.approx(2 / 64)
+    assert any(cell.change.pooled for cell in comparison.cells if cell.change)
+    summary = comparison.summaries[0]
+    assert (summary.cells, summary.of) == (3, 3)
+    assert summary.change is not None
+    assert summary.change.value == pytest.approx(0.2, abs=0.03)
+
+
+def test_no_change_stays_undecided_and_says_what_is_excluded() -> None:
+    comparison = compare(study(change=1.0), "write.iops")
+    for cell in comparison.cells:
+        if cell.variant == "project":
+            assert cell.change is not None
+            assert not cell.change.decided
+            assert cell.change.excluded is not None
+            assert 0 < cell.change.excluded < 0.1
+            assert cell.change.blocks_needed is None or cell.change.blocks_needed > 6
+    text = registry.load("renderer", "text")().render(comparison)
+    assert "either way is excluded" in text
+    assert "~" in text
+
+
+def test_the_change_does_not_depend_on_the_order_of_runs() -> None:
+    runs = study()
+    assert compare(runs, "write.iops").cells == compare(list(reversed(runs)), "write.iops", baseline="master").cells
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6)), min_size=1, max_size=8))
+def test_swapping_the_arms_inverts_the_ratio(pairs: list[tuple[float, float]]) -> None:
+    runs = [run(variant, value, block=block) for block, pair in enumerate(pairs, 1)
+            for variant, value in zip(("a", "b"), pair, strict=True)]
+    there, back = only(compare(runs, "write.iops", baseline="a"), "b").change, only(compare(runs, "write.iops", baseline="b"), "a").change
+    assert there is not None
+    assert back is not None
+    assert (1 + there.value) * (1 + back.value) == pytest.approx(1)
+
+
+def test_one_run_per_cell_has_no_interval() -> None:
+    comparison = compare(study(blocks=1), "write.iops")
+    changes = [cell.change for cell in comparison.cells if cell.change]
+    assert all(change.low is None and change.q is None and not change.decided for change in changes)
+    assert "one-block" in {warning.code for warning in comparison.warnings}
+    assert "no interval" in registry.load("renderer", "markdown")().render(comparison)
+
+
+def test_an_invalid_run_takes_its_whole_pair_out_counted() -> None:
+    runs = [run("master", 100.0 + block, block=block) for block in range(1, 7)]
+    runs += [run("project", 200.0 + block, block=block, level=Level.INVALID if block == 3 else Level.OK) for block in range(1, 7)]
+    cell = only(compare(runs, "write.iops"))
+    assert cell.change is not None
+    assert (cell.change.pairs, cell.change.dropped) == (5, 1)
+    assert cell.footnotes == ("invalid",)
+    assert len(cell.estimate.left_out) == 1
+    master = only(compare(runs, "write.iops"), "master")
+    assert master.estimate.runs == tuple(run.id for run in runs[:6])
+
+
+def test_a_suspect_run_stays_in_and_is_footnoted() -> None:
+    runs = [run(variant, 100.0, block=block, level=Level.SUSPECT if variant == "project" and block == 1 else Level.OK)
+            for block in range(1, 4) for variant in ("master", "project")]
+    comparison = compare(runs, "write.iops")
+    cell = only(comparison)
+    assert (cell.estimate.level, cell.footnotes, len(cell.estimate.values)) == (Level.SUSPECT, ("stall",), 3)
+    assert "moved nothing for 4 s" in comparison.footnotes["stall"]
+    assert "¹" in registry.load("renderer", "text")().render(comparison)
+
+
+def test_a_missing_run_leaves_with_its_block() -> None:
+    runs = [run("master", 100.0, block=block) for block in (1, 2, 3)] + [run("project", 110.0, block=block) for block in (2, 3, 4)]
+    change = only(compare(runs, "write.iops")).change
+    assert change is not None
+    assert (change.pairs, change.dropped) == (2, 2)
+
+
+def test_everything_invalid_leaves_an_empty_cell_not_an_error() -> None:
+    runs = [run(variant, 100.0, level=Level.INVALID) for variant in ("master", "project")]
+    comparison = compare(runs, "write.iops")
+    assert [cell.estimate.value for cell in comparison.cells] == [None, None]
+    for name in registry.names("renderer"):
+        assert registry.load("renderer", name)().render(comparison)
+
+
+def test_hidden_variation_is_named() -> None:
+    runs = [run(variant, 100.0, media=media, numjobs=1) for variant in ("master", "project") for media in ("hdd", "ssd")]
+    comparison = compare(runs, "write.iops", rows=["numjobs"], ignore=["media"])
+    assert [warning.text for warning in comparison.warnings if warning.code == "hidden-variation"] == [
+        "hidden variation: media varies within cells (hdd, ssd)"]
+    kernels = [run(variant, 100.0, environment={"kernel": kernel}) for variant, kernel in (("master", "6.1"), ("project", "6.6"))]
+    texts = [warning.text for warning in compare(kernels, "write.iops").warnings]
+    assert "hidden variation: kernel of the host differs between runs (6.1, 6.6)" in texts
+
+
+def test_runs_of_different_hosts_are_no_pair() -> None:
+    runs = [run("master", 100.0, host="a"), run("project", 110.0, host="b")]
+    cell = only(compare(runs, "write.iops"))
+    assert cell.change is None
+
+
+def test_an_unasked_factor_splits_the_tables() -> None:
+    runs = [run(variant, 100.0, media=media, numjobs=jobs, disks=disks) for variant in ("master", "project")
+            for media in ("hdd", "ssd") for jobs in (1, 2) for disks in (1, 2)]
+    assert compare(runs, "write.iops").tables == ("media",)
+    asked = compare(runs, "write.iops", rows=["numjobs"], cols=["disks"])
+    assert (asked.rows, asked.cols, asked.tables) == (("numjobs",), ("disks",), ("media",))
+    picked = compare(runs, "write.iops", where=parse_where(["media=hdd"]))
+    assert (picked.tables, picked.fixed) == ((), {"media": "hdd"})
+
+
+def test_nothing_is_averaged_over_block_sizes() -> None:
+    runs = [run(variant, 100.0, bs=size, numjobs=jobs) for variant in ("master", "project") for size in ("4k", "1m") for jobs in (1, 2)]
+    assert compare(runs, "write.iops", rows=["bs"], cols=["numjobs"]).summaries == ()
+    by_load = compare(runs, "write.iops")
+    assert (by_load.rows, len(by_load.summaries)) == (("numjobs",), 2)
+
+
+def test_the_a_a_arm_gives_the_noise_floor_and_is_no_part_of_the_family() -> None:
+    rng = np.random.default_rng(5)
+    runs = [run(variant, 1000.0 * math.exp(rng.normal(0, 0.02)), block=block, numjobs=jobs) for block in range(1, 7)
+            for jobs in (1, 2) for variant in ("master", "master-again")]
+    comparison = compare(runs, "write.iops")
+    assert comparison.noise_floor is not None
+    assert -0.05 < comparison.noise_floor[0] <= comparison.noise_floor[1] < 0.05
+    assert "noise floor (A/A)" in registry.load("renderer", "text")().render(comparison)
+
+
+def test_shares_are_compared_in_points() -> None:
+    runs = [run(variant, value, metric="device.util", unit="1") for variant, value in (("master", 0.5), ("project", 0.0))]
+    comparison = compare(runs, "device.util")
+    change = only(comparison).change
+    assert change is not None
+    assert change.value == pytest.approx(-0.5)
+    assert "-50.0 points" in registry.load("renderer", "text")().render(comparison)
+
+
+def test_extremes_are_decided_by_the_exact_test_alone() -> None:
+    values = [run(variant, 0.01 * factor * (1 + block / 100), block=block, metric="write.lat.max", unit="s")
+              for block in range(1, 6) for variant, factor in (("master", 1), ("project", 3))]
+    change = only(compare(values, "write.lat.max")).change
+    assert change is not None
+    assert (change.p, change.decided) == (None, False)
+    values += [run(variant, 0.01 * factor, block=block, metric="write.lat.max", unit="s")
+               for block in (6, 7) for variant, factor in (("master", 1), ("project", 3))]
+    change = only(compare(values, "write.lat.max")).change
+    assert change is not None
+    assert (change.p, change.decided) == (pytest.approx(2 / 128), True)
+
+
+@pytest.mark.parametrize(("kwargs", "message"), [
+    ({"metric_name": "write.iop"}, "no run has the metric 'write.iop'; did you mean 'write.iops'? there are write.iops"),
+    ({"baseline": "mastre"}, "there is no variant 'mastre' to be the baseline; variants are master, project"),
+    ({"rows": ["jobs"]}, "unknown factor 'jobs'; did you mean 'numjobs'? factors are numjobs"),
+    ({"where": {"numjobs": ["3"]}}, "--where: there is no numjobs=3; numjobs is one of 1, 2, 4"),
+    ({"where": {"disks": ["3"]}}, "unknown factor 'disks'; factors are numjobs"),
+    ({"shown_unit": "MiB"}, "--unit: write.iops can't be written in MiB"),
+])
+def test_what_is_not_there_is_said_in_one_line(kwargs: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        compare(study(), **{"metric_name": "write.iops", **kwargs})  # type: ignore[arg-type]
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["media", "=hdd", "media=", ""])
+def test_conditions_must_be_conditions(text: str) -> None:
+    with pytest.raises(UsageError, match="is no condition"):
+        parse_where([text])
+
+
+def test_json_holds_every_number_unrounded() -> None:
+    comparison = compare(study(), "write.iops")
+    document = json.loads(registry.load("renderer", "json")().render(comparison))
+    cell = next(cell for cell in document["cells"] if cell["variant"] == "project")
+    original = next(cell for cell in comparison.cells if cell.variant == "project")
+    assert original.change is not None
+    assert cell["change"]["value"] == 100 * original.change.value
+    assert cell["values"] == list(original.estimate.values)
+    assert (document["schema"], document["kind"], document["baseline"]) == (1, "comparison", "master")
+
+
+def test_benchstat_has_a_line_per_run_and_variant() -> None:
+    text = registry.load("renderer", "benchstat")().render(compare(study(blocks=2, loads=(1, 2)), "write.iops"))
+    assert text.count("BenchmarkWriteIops/numjobs=1 1 ") == 4
+    assert text.startswith("Unit op/s better=higher\nvariant: master\n")
+
+
+def test_three_variants_stand_side_by_side() -> None:
+    runs = [run(variant, value * block, block=block, numjobs=1) for block in (1, 2)
+            for variant, value in (("a", 100.0), ("b", 110.0), ("c", 90.0))]
+    text = registry.load("renderer", "text")().render(compare(runs, "write.iops"))
+    header = next(line for line in text.splitlines() if "interval" in line).split()
+    assert header == ["a", "b", "change", "interval", "test", "c", "change", "interval", "test"] or header[0] == "numjobs"

@@ -1,0 +1,156 @@
+"""Studies with the real fio, judged by the real gates; and processes that must not outlive iolab."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import iolab
+from iolab.errors import RunError
+from iolab.hosts.local import LocalHost
+from iolab.results.derive import derive
+from iolab.results.evidence import read_plan, run_directories
+from iolab.run.journal import read_journal
+from iolab.run.study import run_study
+from iolab.verdict import Level
+from support.acting import Listener, study_text
+
+pytestmark = pytest.mark.real
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "study.toml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_a_small_study_runs_and_its_numbers_are_judged_sound(fio: str, tmp_path: Path) -> None:
+    study = write(tmp_path, study_text(repetitions=1).replace("numjobs = [1, 4]", "numjobs = [2]")
+                  .replace('"500ms"', '"100ms"').replace('size = "1m"', 'size = "1m"\nrate_iops = 200'))
+    heard = Listener()
+    out = run_study(study, tmp_path / "out", listener=heard)
+    assert [status for _, status, _ in heard.runs] == ["finished"] * 2
+    for run in run_directories(out):
+        plan = read_plan(run)
+        found = derive(run, plan)
+        assert found.verdict.level is not Level.INVALID, [reason.text for reason in found.verdict.reasons]
+        values = {observation.metric: observation.value for observation in found.observations}
+        assert values["write.iops"] == pytest.approx(plan.offered_iops, rel=0.2)
+        assert plan.window is not None
+        assert plan.window[1] - plan.window[0] == pytest.approx(2e9, rel=0.2)
+        assert {"fio_bw.log", "fio_iops.log"} <= {path.name for path in run.iterdir()}
+    assert {path.name for path in out.iterdir() if not path.name.startswith(".")} == {
+        "manifest.json", "study.toml", "environment.json", "journal.jsonl", "runs"}
+
+
+def test_a_mistyped_option_costs_a_second_not_a_study(fio: str, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"variant 'synced', numjobs=1: Bad option <sink=dsync>"):
+        run_study(write(tmp_path, study_text().replace("options.sync", "options.sink")), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_error_of_the_load_makes_an_invalid_run_not_a_dead_study(fio: str, tmp_path: Path) -> None:
+    study = write(tmp_path, study_text(repetitions=1).replace('size = "1m"', 'size = "4k"').replace('bs = "4k"', 'bs = "64k"')
+                  .replace('"2s"', '"200ms"').replace('"500ms"', "0"))
+    heard = Listener()
+    out = run_study(study, tmp_path / "out", listener=heard)
+    assert len(heard.runs) == 4
+    for run in run_directories(out):
+        assert derive(run, read_plan(run)).verdict.level is Level.INVALID
+
+
+PACKAGE = str(Path(iolab.__file__).parent.parent)
+
+
+def _running(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def _started(out: Path, seconds: float = 20.0) -> int:
+    """Process id of the load in flight, from the journal."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if (out / "journal.jsonl").exists():
+            pids = [event["pid"] for event in read_journal(out)[0] if event["event"] == "started"]
+            if pids and _running(pids[-1]):
+                return int(pids[-1])
+        time.sleep(0.05)
+    raise AssertionError("no load was started")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_no_fio_outlives_a_killed_study(fio: str, tmp_path: Path, number: signal.Signals) -> None:
+    study = write(tmp_path, study_text(repetitions=1).replace('"2s"', '"60s"').replace("numjobs = [1, 4]", "numjobs = [3]"))
+    code = ("import sys; from pathlib import Path; from iolab.run.study import run_study; "
+            "run_study(Path(sys.argv[1]), Path(sys.argv[2]))")
+    child = subprocess.Popen([sys.executable, "-c", code, str(study), str(tmp_path / "out")],
+                             env={**os.environ, "PYTHONPATH": PACKAGE})
+    try:
+        load = _started(tmp_path / "out")
+        time.sleep(0.5)
+        os.kill(child.pid, number)
+        child.wait(20)
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and _group(load):
+            time.sleep(0.05)
+        assert _group(load) == []
+    finally:
+        child.kill()
+    events = [event["event"] for event in read_journal(tmp_path / "out")[0]]
+    assert events[-1] == ("started" if number is signal.SIGKILL else "stopped")
+    assert (tmp_path / "out" / "scratch").exists() is (number is signal.SIGKILL)
+
+
+def _group(leader: int) -> list[int]:
+    """Live processes of a process group."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[2]) == leader and fields[0] not in ("Z", "X"):
+                found.append(int(entry.name))
+    return found
+
+
+def test_ending_takes_the_whole_group_even_those_that_ignore_being_asked(tmp_path: Path) -> None:
+    code = ("import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); "
+            "open('ready', 'a').write('x'); time.sleep(1000)")
+    process = LocalHost().start([sys.executable, "-c", code], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and (not (tmp_path / "ready").exists() or (tmp_path / "ready").stat().st_size < 2):
+        time.sleep(0.02)
+    assert len(_group(process.pid)) == 2
+    assert process.end(grace=0.2) == 137
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and _group(process.pid):
+        time.sleep(0.02)
+    assert _group(process.pid) == []
+
+
+def test_a_process_is_named_by_its_id_and_start_time(tmp_path: Path) -> None:
+    process = LocalHost().start(["sleep", "100"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+    try:
+        stat = Path(f"/proc/{process.pid}/stat").read_text()
+        assert process.started == int(stat.rpartition(")")[2].split()[19])
+    finally:
+        process.end()
+
+
+def test_a_short_command_that_hangs_is_given_up() -> None:
+    begin = time.monotonic()
+    with pytest.raises(RunError, match=r"did not end within 0\.2 s"):
+        LocalHost().run(["sleep", "100"], timeout=0.2)
+    assert time.monotonic() - begin < 10

@@ -1,0 +1,99 @@
+"""The Universal Scalability Law, fitted to curves made from it and to those at its edges."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iolab.stats.scalability import NoFit, UslFit, fit_usl
+
+LEVELS = 2.0 ** np.arange(11)
+
+
+def law(n: np.ndarray, lam: float, sigma: float, kappa: float) -> np.ndarray:
+    return lam * n / (1 + sigma * (n - 1) + kappa * n * (n - 1))
+
+
+def fitted(n: np.ndarray, x: np.ndarray) -> UslFit:
+    found = fit_usl(n, x)
+    assert isinstance(found, UslFit)
+    return found
+
+
+@settings(deadline=None)
+@given(st.floats(1e-3, 1e9), st.floats(0.001, 0.9), st.floats(1e-6, 1e-2))
+def test_what_follows_the_law_is_found_again(lam: float, sigma: float, kappa: float) -> None:
+    found = fitted(LEVELS, law(LEVELS, lam, sigma, kappa))
+    assert found.relative_error < 1e-5
+    assert found.lam == pytest.approx(lam, rel=1e-3)
+    assert found.sigma == pytest.approx(sigma, rel=1e-2, abs=1e-4)
+    assert found.kappa == pytest.approx(kappa, rel=1e-2, abs=1e-7)
+    assert found.peak_concurrency == pytest.approx(max(math.sqrt((1 - sigma) / kappa), 1), rel=1e-2)
+
+
+def test_standard_errors_are_those_that_repeated_studies_show() -> None:
+    random = np.random.default_rng(1)
+    truth = law(LEVELS, 1000, 0.05, 1e-4)
+    fits = [fitted(LEVELS, truth * np.exp(random.normal(0, 0.03, len(LEVELS)))) for _ in range(200)]
+    for name in ("lam", "sigma", "kappa"):
+        scatter = np.std([getattr(fit, name) for fit in fits])
+        claimed = [getattr(fit, f"{name}_error") for fit in fits]
+        assert None not in claimed
+        assert np.sqrt(np.mean(np.square(claimed))) == pytest.approx(scatter, rel=0.25), name
+    assert np.mean([fit.relative_error for fit in fits]) == pytest.approx(0.03 * math.sqrt(8 / 11), rel=0.15)
+
+
+def test_linear_growth_has_no_contention_no_peak_and_no_error_of_what_is_not_there() -> None:
+    found = fitted(LEVELS, 50 * LEVELS)
+    assert (found.sigma, found.kappa, found.sigma_error, found.kappa_error) == (0, 0, None, None)
+    assert (found.peak_concurrency, found.peak_throughput) == (None, None)
+    assert found.lam == pytest.approx(50)
+
+
+def test_contention_alone_levels_out_and_has_a_limit_but_no_peak() -> None:
+    found = fitted(LEVELS, law(LEVELS, 100, 0.1, 0))
+    assert found.kappa == 0
+    assert found.peak_concurrency is None
+    assert found.peak_throughput == pytest.approx(1000, rel=1e-3)
+
+
+def test_a_constant_throughput_is_contention_alone() -> None:
+    found = fitted(LEVELS, np.full(len(LEVELS), 700.0))
+    assert found.sigma == pytest.approx(1)
+    assert found.throughput(300) == pytest.approx(700)
+
+
+def test_better_than_linear_growth_ends_at_the_edge_with_an_error_that_tells() -> None:
+    found = fitted(LEVELS, LEVELS**1.3)
+    assert (found.sigma, found.kappa) == (0, 0)
+    assert found.relative_error > 0.3
+
+
+def test_repetitions_and_order_do_not_matter() -> None:
+    random = np.random.default_rng(2)
+    n = np.repeat(LEVELS, 3)
+    x = law(n, 1000, 0.05, 1e-4) * np.exp(random.normal(0, 0.02, len(n)))
+    order = random.permutation(len(n))
+    one, other = fitted(n, x), fitted(n[order], x[order])
+    assert one.levels == 11
+    assert one.highest == 1024
+    assert (one.lam, one.sigma, one.kappa) == pytest.approx((other.lam, other.sigma, other.kappa), rel=1e-4)
+
+
+@pytest.mark.parametrize(("n", "reason"), [
+    ([], "0 levels"), ([1, 2, 4], "3 levels"), ([1, 1, 2, 2, 4, 4], "3 levels"), ([0.5, 1, 2, 4], "below 1")])
+def test_no_fit_says_why(n: list[float], reason: str) -> None:
+    found = fit_usl(n, [10.0] * len(n))
+    assert isinstance(found, NoFit)
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize(("n", "x"), [
+    ([1, 2, 4, 8], [1, 2, 3]), ([1, 2, 4, 8], [1, 2, 0, 4]), ([1, 2, 4, float("nan")], [1, 2, 3, 4])])
+def test_nonsense_is_refused(n: list[float], x: list[float]) -> None:
+    with pytest.raises(ValueError):
+        fit_usl(n, x)

@@ -1,0 +1,195 @@
+"""Study files: what they mean, and what is said about wrong ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iolab.errors import IolabError, StudyError
+from iolab.study.load import Study, load_study
+from iolab.study.problems import StudyProblems
+from support.acting import study_text
+
+WORKLOAD = '[workload]\nkind = "fio"\nruntime = "2s"\n[workload.options]\nsize = "1m"\n'
+
+
+def read(tmp_path: Path, text: str) -> Study:
+    path = tmp_path / "my study.toml"
+    path.write_text(text, "utf-8")
+    return load_study(path)
+
+
+def problems(tmp_path: Path, text: str) -> list[tuple[int, str, str, str]]:
+    with pytest.raises(StudyProblems) as caught:
+        read(tmp_path, text)
+    return [(each.line, each.key, each.wrong, each.allowed) for each in caught.value.problems]
+
+
+def test_the_smallest_study_has_defaults(tmp_path: Path) -> None:
+    study = read(tmp_path, WORKLOAD)
+    assert (study.name, study.baseline, study.repetitions, study.order) == ("my-study", "baseline", 6, "balanced")
+    assert list(study.sources) == ["diskstats"]
+    [cell] = study.cells
+    assert (cell.variant, dict(cell.factors), cell.target_kind, cell.workload_kind) == ("baseline", {}, "directory", "fio")
+    assert cell.resolved()["workload"] == {"kind": "fio", "runtime": 2.0, "ramp": 0.0, "options": {"size": "1m"}}
+
+
+def test_cells_are_variants_by_levels_in_the_files_order(tmp_path: Path) -> None:
+    study = read(tmp_path, study_text() + '\n[target]\npath = "/tmp"\n')
+    assert [(cell.variant, cell.factors["numjobs"]) for cell in study.cells] == [
+        ("plain", 1), ("plain", 4), ("synced", 1), ("synced", 4)]
+    options = [cell.resolved()["workload"]["options"] for cell in study.cells]
+    assert [each.get("sync") for each in options] == [None, None, "dsync", "dsync"]
+    assert [each["numjobs"] for each in options] == [1, 4, 1, 4]  # a factor named as a fio option becomes it
+    assert study.baseline == "plain"
+
+
+def test_a_mentioned_factor_goes_where_it_is_mentioned_and_nowhere_else(tmp_path: Path) -> None:
+    study = read(tmp_path, WORKLOAD + 'rw = "rand{op}"\nbs = "{kib}k"\nbuffer_pattern = "{{x}}"\niodepth = "{numjobs}"\n'
+                 '[factors]\nop = ["read"]\nkib = [4]\nnumjobs = [3]\n')
+    assert study.cells[0].resolved()["workload"]["options"] == {
+        "size": "1m", "rw": "randread", "bs": "4k", "buffer_pattern": "{x}", "iodepth": 3}
+
+
+def test_factors_reach_the_plugins_own_keys(tmp_path: Path) -> None:
+    text = (WORKLOAD.replace('"2s"', '"{seconds}"')
+            + '[target]\npath = "/mnt/{disk}"\n[factors]\nseconds = [1, "2m"]\ndisk = ["a"]\n')
+    study = read(tmp_path, text)
+    assert [cell.resolved()["workload"]["runtime"] for cell in study.cells] == [1.0, 120.0]
+    assert study.cells[0].resolved()["target"]["path"] == "/mnt/a"
+
+
+def test_all_problems_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
+    found = problems(tmp_path, '''[study]
+name = "a/b"
+baseline = "mastr"
+repititions = 3
+order = "random"
+[workload]
+kind = "fio"
+runtime = "2 parsecs"
+rampp = 1
+[workload.options]
+filename = "/dev/sda"
+rate = [1, 2]
+[sources.diskstat]
+[factors]
+numjobs = [1, 1]
+value = [2]
+colour = ["red"]
+[variants.master]
+[variants.patched]
+workload.options.directory = "/tmp"
+workload.options.thinktime = "{think}"
+''')
+    assert [(line, key) for line, key, _, _ in found] == [
+        (2, "study.name"), (3, "study.baseline"), (4, "study.repititions"), (5, "study.order"), (8, "workload.runtime"),
+        (9, "workload.rampp"), (10, "workload.options.size"), (11, "workload.options.filename"), (12, "workload.options.rate"),
+        (13, "sources.diskstat"), (15, "factors.numjobs"), (16, "factors.value"), (17, "factors.colour"),
+        (20, "variants.patched.workload.options.directory"), (21, "variants.patched.workload.options.thinktime")]
+    said = {key: f"{wrong}; {allowed}" for _, key, wrong, allowed in found}
+    assert "did you mean 'repetitions'?" in said["study.repititions"]
+    assert "did you mean 'master'?" in said["study.baseline"]
+    assert "did you mean 'ramp'?" in said["workload.rampp"]
+    assert "did you mean 'diskstats'?" in said["sources.diskstat"]
+    assert "'2 parsecs' is not a duration" in said["workload.runtime"]
+    assert "a size is required" in said["workload.options.size"]
+    assert "levels to sweep stand in [factors]" in said["workload.options.rate"]
+
+
+def test_a_problem_prints_as_file_line_key_wrong_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text("[study]\norder = 'random'\nseed = -1\n" + WORKLOAD, "utf-8")
+    with pytest.raises(StudyProblems) as caught:
+        load_study(path)
+    assert str(caught.value).splitlines() == [
+        f"{path}:2: study.order: is 'random'; one of 'balanced' or 'as-written'",
+        f"{path}:3: study.seed: is -1; at least 0"]
+    assert caught.value.where == f"{path}:2"
+
+
+@pytest.mark.parametrize(("text", "key", "word"), [
+    ("", "workload", "is missing"),
+    ("workload = 3", "workload", "is not a table"),
+    ('[workload]\nruntime = 1\n[workload.options]\nsize = 1', "workload.kind", "is missing"),
+    ('[workload]\nkind = "foi"\n', "workload.kind", "unknown workload 'foi'"),
+    (WORKLOAD + '[target]\nkind = "directry"', "target.kind", "unknown target"),
+    (WORKLOAD + '[target]\npath = ""', "target.path", "is empty"),
+    (WORKLOAD + '[target]\npath = 3', "target.path", "is not a text"),
+    (WORKLOAD + "[factors]\nnumjobs = []", "factors.numjobs", "has no levels"),
+    (WORKLOAD + "[factors]\nnumjobs = 3", "factors.numjobs", "is not a list"),
+    (WORKLOAD + "[factors]\nnumjobs = [[1]]", "factors.numjobs.0", "is a list"),
+    (WORKLOAD + "[factors]\n'a b' = [1]", "factors.a b", "is no name"),
+    (WORKLOAD + "[variants]", "variants", "has no variant"),
+    (WORKLOAD + "[variants.a]\nworkloat.runtime = 1", "variants.a.workloat", "is unknown"),
+    (WORKLOAD + "[sources.diskstats]\ninterval = 0", "sources.diskstats.interval", "is 0"),
+    (WORKLOAD + "runtime = 3", "workload.options.runtime", "can't be set here"),
+    (WORKLOAD + 'exec_prerun = "rm -rf /"', "workload.options.exec_prerun", "can't be set here"),
+    (WORKLOAD + 'ioengine = "exec"', "workload.options.ioengine", "can't be used"),
+    (WORKLOAD + 'ioengine = "external:/tmp/x.so"', "workload.options.ioengine", "loads code"),
+    (WORKLOAD + 'write_lat_log = "../../x"', "workload.options.write_lat_log", "leads elsewhere"),
+    (WORKLOAD + 'filename = "a/../../b"', "workload.options.filename", "leads out"),
+    (WORKLOAD + 'bs = "4k\\n[evil]"', "workload.options.bs", "control characters"),
+    (WORKLOAD + "numjobs = true", "workload.options.numjobs", "is True"),
+    (WORKLOAD + "[factors]\nbs = ['4k']\n[variants.a]\nworkload.options.bs = '8k'", "factors.bs", "is set as well"),
+    (WORKLOAD.replace('"1m"', '"50%"'), "workload.options.size", "is not a size"),
+    (WORKLOAD.replace('"1m"', "0"), "workload.options.size", "is zero"),
+    (WORKLOAD.replace('"2s"', "0"), "workload.runtime", "is 0"),
+    (WORKLOAD.replace('"2s"', "true"), "workload.runtime", "is not a duration"),
+])
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, key: str, word: str) -> None:
+    found = problems(tmp_path, text)
+    assert any(each[1] == key and word in each[2] for each in found), found
+
+
+def test_bad_levels_point_at_the_factor(tmp_path: Path) -> None:
+    found = problems(tmp_path, WORKLOAD + "[factors]\nnumjobs = [1,\n 0]\n")
+    assert found == [(7, "workload.options.numjobs", "is 0", "a whole number from 1")]
+
+
+@pytest.mark.parametrize(("data", "line"), [(b"[a\n", ":1"), (b"a = 1\nb = \n", ":2"), (b"a = 1\na = 2", ":2"),
+                                            (b'a = """', ":1"), (b"a = [" * 3000, "")])
+def test_what_is_no_toml_is_told_with_its_line(tmp_path: Path, data: bytes, line: str) -> None:
+    path = tmp_path / "s.toml"
+    path.write_bytes(data)
+    with pytest.raises(StudyError, match="not valid TOML") as caught:
+        load_study(path)
+    assert str(caught.value).startswith(f"{path}{line}")
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"\x00\x80"])
+def test_binary_files_and_absent_ones_are_errors(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "s.toml"
+    path.write_bytes(data)
+    with pytest.raises(StudyError, match="UTF-8"):
+        load_study(path)
+    with pytest.raises(StudyError, match="can't be read"):
+        load_study(tmp_path / "absent.toml")
+    with pytest.raises(StudyError, match="can't be read"):
+        load_study(tmp_path)
+
+
+def test_a_file_whose_name_gives_no_study_name_needs_one(tmp_path: Path) -> None:
+    path = tmp_path / "…"
+    path.write_text(WORKLOAD, "utf-8")
+    with pytest.raises(StudyProblems, match="can't be taken from the file's name"):
+        load_study(path)
+
+
+@given(st.data())
+def test_damage_raises_the_projects_errors_alone(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    text = study_text()
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 20)))
+    damaged = text[:start] + data.draw(st.text("[]{}=\"'\n.#a1-", max_size=4)) + text[end:]
+    path = tmp_path_factory.getbasetemp() / "damaged.toml"
+    path.write_text(damaged, "utf-8")
+    said = ""
+    try:
+        said = str(path) if load_study(path).cells else ""
+    except IolabError as error:
+        said = str(error)
+    assert said.startswith(str(path))

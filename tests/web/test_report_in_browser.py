@@ -1,0 +1,275 @@
+"""The report as a reader meets it: opened from disk in Chromium, without a network."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "report"))
+from report_data import HandMade, invalid, run, seconds, suspect, sweep
+
+from iolab.errors import IolabError
+from iolab.report.build import build_report
+from iolab.report.html import bundle_file
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no {CHROMIUM} (apt-get install chromium)")
+    try:
+        bundle_file("report.js")
+    except IolabError as error:
+        pytest.skip(f"the report's page has not been built: {error.hint}")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=str(CHROMIUM), headless=True, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study with six blocks, a SUSPECT run with a stall, an INVALID one, and markup where names should be."""
+    folder = tmp_path_factory.mktemp("study")
+    evidence = folder / "runs" / "0001-00000000"
+    evidence.mkdir(parents=True)
+    (evidence / "fio.json").write_text('{"evidence": true}')
+    runs = sweep(1.5, more={"media": ["hdd", HOSTILE]})
+    first = run(
+        1,
+        "master",
+        runs[0].factors,
+        {name: one.value for name, one in runs[0].observations.items()},
+        evidence=evidence,
+        reasons=[suspect()],
+        extra={"job": f"[global]\n# {HOSTILE}\n"},
+        command=("fio", "job.fio"),
+    )
+    last = run(900, "project", runs[0].factors, {}, block=9, reasons=[invalid()])
+    runs = [first, *runs[1:], last]
+    results = HandMade(
+        runs,
+        path=folder,
+        series={one.id: seconds() for one in runs},
+        name=f"a study {HOSTILE}",
+        reproduce=["iolab", "run"],
+    )
+    file = folder / "report.html"
+    file.write_text(build_report(results), encoding="utf-8")
+    return file
+
+
+class Visit:
+    """A page with everything that went wrong or out while it was open."""
+
+    def __init__(self, browser: Any, report: Path, place: str = "", **options: Any) -> None:
+        self.page = browser.new_page(**options)
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        self.page.on(
+            "console",
+            lambda message: self.problems.append(message.text) if message.type in ("error", "warning") else None,
+        )
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.problems.append(f"a dialog: {dialog.message}"))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(report.as_uri() + place)
+        self.page.wait_for_selector("main")
+
+
+@pytest.fixture
+def visit(browser: Any, report: Path) -> Iterator[Any]:
+    """Open the report; when the test is over nothing may have gone wrong, and nothing may have been asked for."""
+    visits: list[Visit] = []
+
+    def opened(place: str = "", **options: Any) -> Any:
+        visits.append(Visit(browser, report, place, **options))
+        return visits[-1].page
+
+    yield opened
+    for each in visits:
+        each.page.close()
+        assert each.problems == []
+        assert {url.partition("#")[0] for url in each.requests if not url.startswith("blob:")} == {report.as_uri()}
+
+
+def test_it_shows_the_study_without_any_request(visit: Any) -> None:
+    page = visit()
+    assert page.locator("h1").inner_text() == f"a study {HOSTILE}"
+    assert page.locator("img").count() == 0, "markup in a name became markup"
+    assert "project against master" in page.locator("#summary").inner_text()
+    assert page.locator(".levels button").all_inner_texts()[3].startswith("1")
+    assert page.locator("#runs tbody tr").count() == 73
+
+
+def test_the_metric_is_switched_and_the_address_keeps_it(visit: Any) -> None:
+    page = visit()
+    assert page.locator(".section").get_attribute("data-section") == "write.iops"
+    page.select_option("#metric", "write.lat.mean")
+    assert page.locator(".section").get_attribute("data-section") == "write.lat.mean"
+    assert page.locator(".section .chart svg").count() >= 2
+    assert "metric=write.lat.mean" in page.url
+    page.reload()
+    page.wait_for_selector(".section")
+    assert page.locator(".section").get_attribute("data-section") == "write.lat.mean"
+    page.select_option("#metric", "all")
+    assert page.locator(".section").count() > 4
+    page.go_back()
+    page.wait_for_function("document.querySelectorAll('.section').length === 1")
+
+
+def test_the_policy_lets_only_the_pages_script_run(browser: Any, report: Path) -> None:
+    visited = Visit(browser, report)
+    ran = visited.page.evaluate("""() => {
+        window.slipped = 0;
+        const script = document.createElement('script');
+        script.textContent = 'window.slipped = 1';
+        document.body.append(script);
+        return window.slipped;
+    }""")
+    visited.page.close()
+    assert ran == 0
+    assert any("Content Security Policy" in problem for problem in visited.problems)
+
+
+def test_a_run_opens_with_its_series_and_closes_with_escape(visit: Any) -> None:
+    page = visit()
+    page.locator("#runs tbody button", has_text="0001-00000000").click()
+    panel = page.locator("dialog.panel")
+    panel.get_by_text("moved nothing for 4 s from second 20").wait_for()
+    assert "run=0001-00000000" in page.url
+    assert panel.locator(".drawing svg").count() == 0, "series are drawn on demand"
+    panel.get_by_role("button", name=re.compile("Show 2 series over 30 s")).click()
+    panel.locator(".drawing svg").wait_for()
+    assert panel.locator(".drawing svg").get_by_text("device write throughput (MiB/s)").count() == 1
+    assert HOSTILE in panel.locator("pre").last.inner_text()
+    assert panel.locator("table.observations").get_by_text("jobs[0].write.iops").count() == 1
+    page.keyboard.press("Escape")
+    panel.wait_for(state="hidden")
+    assert "run=" not in page.url
+
+
+def test_evidence_is_one_click_away(visit: Any) -> None:
+    page = visit("#run=0001-00000000")
+    link = page.locator("dialog.panel .evidence a")
+    link.wait_for()
+    assert link.get_attribute("href") == "runs/0001-00000000/fio.json"
+    assert (Path(page.url.removeprefix("file://").partition("#")[0]).parent / link.get_attribute("href")).exists()
+
+
+def test_dark_and_light_change_page_and_charts(visit: Any) -> None:
+    page = visit(color_scheme="dark")
+    colours = """() => [getComputedStyle(document.body).backgroundColor,
+        document.querySelector('.chart svg .role-axis-title text, .chart svg text').getAttribute('fill')]"""
+    dark = page.evaluate(colours)
+    page.click("#theme")
+    page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+    light = page.evaluate(colours)
+    assert dark[0] != light[0]
+    assert dark[1] != light[1]
+    page.click("#theme")
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(colours) == light, "paper is white"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(colours) == dark
+
+
+def test_the_keyboard_reaches_everything(visit: Any) -> None:
+    page = visit()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.focus("#metric")
+    page.keyboard.press("ArrowDown")
+    assert page.locator(".section").get_attribute("data-section") == "write.bw"
+    page.focus("#runs thead th:nth-child(2) button")
+    page.keyboard.press("Enter")
+    assert page.locator("#runs thead th").nth(1).get_attribute("aria-sort") == "ascending"
+    page.focus("#runs tbody tr:nth-child(1) button")
+    page.keyboard.press("Enter")
+    page.locator("dialog.panel[open]").wait_for()
+    assert page.evaluate("document.querySelector('dialog.panel').contains(document.activeElement)")
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.closest('#runs') !== null"), "focus returns to where it came from"
+
+
+def test_runs_are_filtered_and_verdicts_lead_to_them(visit: Any) -> None:
+    page = visit()
+    page.fill("#filter", "verdict:invalid")
+    assert page.locator("#runs tbody tr").count() == 1
+    page.fill("#filter", "nothing like this")
+    assert page.get_by_text("No run holds all of these words.").is_visible()
+    page.locator(".levels button").nth(2).click()
+    assert page.input_value("#filter") == "verdict:SUSPECT"
+    assert page.locator("#runs tbody tr").count() == 1
+
+
+def test_a_charts_numbers_can_be_saved(visit: Any) -> None:
+    page = visit()
+    with page.expect_download() as saving:
+        page.locator(".chart button", has_text="CSV").first.click()
+    text = Path(saving.value.path()).read_text()
+    assert saving.value.suggested_filename.endswith(".csv")
+    assert text.splitlines()[0].count(",") > 2
+    assert len(text.splitlines()) > 6
+
+
+@pytest.mark.parametrize("width", [380, 768, 1360])
+def test_nothing_sticks_out(visit: Any, width: int) -> None:
+    page = visit("#metric=all", viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.evaluate("location.hash = '#run=0001-00000000'")
+    page.locator("dialog.panel .evidence").wait_for()
+    box = page.locator("dialog.panel").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+
+
+def test_it_prints(visit: Any, tmp_path: Path) -> None:
+    page = visit(color_scheme="dark")
+    page.pdf(path=str(tmp_path / "report.pdf"), prefer_css_page_size=True)
+    assert (tmp_path / "report.pdf").stat().st_size > 20_000
+    page.emulate_media(media="print")
+    for hidden in (".contents", "#theme", ".chooser", ".chart button"):
+        assert not page.locator(hidden).first.is_visible()
+    assert page.locator(".section table").first.is_visible()
+
+
+def test_a_damaged_file_says_so(browser: Any, report: Path, tmp_path: Path) -> None:
+    text = report.read_text()
+    cut = re.sub(r'(id="iolab-report">[A-Za-z0-9+/]{200})[A-Za-z0-9+/=]+', r"\1", text)
+    damaged = tmp_path / "damaged.html"
+    damaged.write_text(cut)
+    page = browser.new_page()
+    page.goto(damaged.as_uri())
+    page.get_by_text("The report's data are damaged").wait_for()
+    page.close()
+
+
+def test_without_scripts_the_summary_can_be_read(browser: Any, report: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert page.get_by_role("heading", name="project against master").is_visible()
+    assert page.locator("img").count() == 0
+    context.close()
