@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 
 import pytest
-from support.fio_files import iostat, job, output
 
 from iolab.cli.main import COMMANDS, run
+from support.fio_files import iostat, job, output
 
 
 @pytest.fixture(scope="module")

@@ -273,3 +273,11 @@ def test_without_scripts_the_summary_can_be_read(browser: Any, report: Path) -> 
     assert page.get_by_role("heading", name="project against master").is_visible()
     assert page.locator("img").count() == 0
     context.close()
+
+
+def test_links_to_parts_of_the_page_keep_the_address(visit: Any) -> None:
+    page = visit("#metric=write.lat.mean")
+    page.locator("nav a", has_text="Method").click()
+    assert page.evaluate("document.activeElement.id") == "method"
+    assert page.url.endswith("#metric=write.lat.mean")
+    assert page.locator("#method").bounding_box()["y"] < page.viewport_size["height"]

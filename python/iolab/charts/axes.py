@@ -155,9 +155,12 @@ def ratio_axis(title: str, changes: Sequence[float]) -> ValueAxis:
 
 def round_domain(low: float, high: float) -> tuple[float, float]:
     """A linear domain that holds both ends, widened to round numbers; never empty."""
-    if high - low <= 0:
-        return (0.0, 1.0) if high == 0 else (low - abs(low) * 0.1, high + abs(high) * 0.1)
-    step = 10 ** math.floor(math.log10((high - low) / 4))
+    largest = max(abs(low), abs(high))
+    if largest == 0:
+        return 0.0, 1.0
+    if high - low < 1e-9 * largest:  # nothing that an axis could tell apart
+        low, high = low - abs(low) * 0.1, high + abs(high) * 0.1
+    step = float(10 ** math.floor(math.log10((high - low) / 4)))
     step *= next(factor for factor in (1, 2, 5, 10) if (high - low) / (step * factor) <= 8)
     return math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
 

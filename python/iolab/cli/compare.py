@@ -53,7 +53,7 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
 
     if "@" in chosen:
         first, second = chosen.split("@", 1)
-        units = (unit.split("@", 1) + [""])[:2] if unit else ["", ""]
+        units = [*unit.split("@", 1), ""] if unit else ["", ""]
         text = render_matrix(compared(first, units[0] or None), compared(second, units[1] or None), style, precision=precision)
     else:
         text = load("renderer", style)().render(compared(chosen, unit), precision=precision)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from ..results.open import Results
+    from ..api import Opened
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -33,7 +33,7 @@ def format_option(*names: str) -> Callable[[Decorated], Decorated]:
                         help="How to write it; csv and json are unrounded.")
 
 
-def open_results(path: Path) -> Results:
+def open_results(path: Path) -> Opened:
     """Open results with a bar on stderr while evidence is read."""
     from ..api import open as opened
 

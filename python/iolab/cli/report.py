@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -13,8 +14,8 @@ from .options import PATH, open_results, results_argument, say
 @results_argument
 @click.option("-o", "--output", type=PATH, help="The HTML file. Default: report.html in the results directory.")
 @click.option("--charts", type=PATH, metavar="DIR", help="Write each chart into this directory instead, with its CSV.")
-@click.option("--format", "style", type=click.Choice(["svg", "png"]), default="svg", show_default=True, help="Of the charts.")
-def command(path: Path, output: Path | None, charts: Path | None, style: str) -> None:
+@click.option("--format", "style", type=click.Choice(("svg", "png")), default="svg", show_default=True, help="Of the charts.")
+def command(path: Path, output: Path | None, charts: Path | None, style: Literal["svg", "png"]) -> None:
     """Write the report: one HTML file that opens from disk without a network, or its charts as SVG or PNG."""
     from ..errors import UsageError
 

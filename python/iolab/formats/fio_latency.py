@@ -85,7 +85,8 @@ def _bins(value: Any, scale: float) -> dict[int, int]:
         place = int(key)
         middle = place if bits is None else _middle(place, bits)
         nanoseconds = round(middle * scale * 1e9)
-        found[nanoseconds] = found.get(nanoseconds, 0) + count
+        if max(nanoseconds, count) < 2**63:  # more than the grid holds is damage
+            found[nanoseconds] = found.get(nanoseconds, 0) + count
     return found
 
 

@@ -121,8 +121,10 @@ def _value(line: int, record: dict[str, str], factors: dict[str, Any], where: st
     known = find(record["metric"])
     base = BASE[given.dimension]
     if known is not None and known.unit != base:
-        raise FormatError(f"'{record['metric']}' can't be in {record['unit']}", where=place, hint=f"it is stored in {known.unit or 'plain numbers'}")
-    return PublishedValue(line, record["variant"], factors, repetition, record["metric"], printed * given.scale, base, printed, record["unit"])
+        raise FormatError(f"'{record['metric']}' can't be in {record['unit']}", where=place,
+                          hint=f"it is stored in {known.unit or 'plain numbers'}")
+    return PublishedValue(line, record["variant"], factors, repetition, record["metric"], printed * given.scale, base, printed,
+                          record["unit"])
 
 
 def _refuse_twice(values: tuple[PublishedValue, ...], where: str) -> None:

@@ -31,10 +31,11 @@ def pooled_quantiles(
 ) -> list[tuple[float | None, float | None, float | None]]:
     """Quantiles of the summed counts, each with an interval over repetitions.
 
-    The interval is the bootstrap's percentile interval, widened for few repetitions as Student's t widens the normal
-    one (the expanded percentile interval of Hesterberg 2015, "What Teachers Should Know About the Bootstrap", section
-    3.3): with four repetitions or fewer it reaches from the lowest resample to the highest. `docs/method/comparison.md`
-    has what it covers.
+    Repetitions are drawn with replacement; the spread of the logarithms of what the draws give is the standard error,
+    and Student's t with one degree of freedom less than repetitions makes it an interval, both corrected for few of them
+    (the spread of draws is too small by sqrt((n - 1) / n)). The plain percentile interval can't reach beyond the
+    repetitions' own range, which for three of them holds a median's truth in three cases of four only;
+    `docs/method/comparison.md` has what this one covers.
 
     Args:
         histograms: one per repetition, on the grid of `bits` bits; a repetition without counts is left out.
@@ -42,8 +43,11 @@ def pooled_quantiles(
         resamples: drawn with `seed`, so that the same data give the same interval.
 
     Returns:
-        (value, low, high) per quantile, in the grid's unit (nanoseconds): upper bounds of buckets. low and high are None
-        for a single repetition, and all three where nothing was counted.
+        (value, low, high) per quantile, in the grid's unit (nanoseconds); the value is the upper bound of a bucket. low and
+        high are None for a single repetition, and all three where nothing was counted.
+
+    Source: Efron & Tibshirani (1993), "An Introduction to the Bootstrap", chapters 6 and 12; for few values Hesterberg
+    (2015), "What Teachers Should Know About the Bootstrap", section 3.3.
 
     Raises:
         ValueError: indices do not ascend, lengths differ, a count is negative, or a quantile or the confidence is out of
@@ -66,11 +70,13 @@ def pooled_quantiles(
         return [(value, None, None) for value in values]
     drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), resamples)
     spread = np.array([_read(every, weights @ table, bits, quantiles) for weights in drawn])
-    limit = float(special.stdtrit(n - 1, (1 + confidence) / 2)) * math.sqrt(n / (n - 1))
-    outside = float(special.ndtr(-limit))
-    lows = np.quantile(spread, outside, axis=0, method="inverted_cdf")
-    highs = np.quantile(spread, 1 - outside, axis=0, method="inverted_cdf")
-    return [(value, float(low), float(high)) for value, low, high in zip(values, lows, highs, strict=True)]
+    # One nanosecond more keeps the logarithm of an empty latency finite and moves nothing else.
+    logs = np.log1p(spread)
+    half = float(special.stdtrit(n - 1, (1 + confidence) / 2)) * math.sqrt(n / (n - 1)) * logs.std(axis=0, ddof=1)
+    middle = np.log1p(values)
+    with np.errstate(over="ignore"):
+        lows, highs = np.expm1(np.maximum(middle - half, 0.0)), np.expm1(middle + half)
+    return [(value, min(float(low), value), max(float(high), value)) for value, low, high in zip(values, lows, highs, strict=True)]
 
 
 def _checked(histogram: Histogram) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

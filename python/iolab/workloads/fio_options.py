@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UsageError
 from ..hosts.options import OptionProblem
 from ..units import parse_fio_size
-from .fio_names import BARRED_ENGINES, KNOWN, RESERVED
+from .fio_names import BARRED_ENGINES, RESERVED
 
 Scalar = str | int | float | bool
 
@@ -107,9 +106,3 @@ def _size_problem(text: str) -> OptionProblem | None:
     except UsageError:
         return OptionProblem(("size",), f"'{text}' is not a size", allowed)
     return OptionProblem(("size",), "is zero", allowed) if size == 0 else None
-
-
-def near_option(name: str) -> str | None:
-    """fio's option that looks most like `name`, for advice."""
-    found = difflib.get_close_matches(name, KNOWN, n=1)
-    return found[0] if found else None

@@ -81,5 +81,5 @@ def test_every_built_in_loads_and_says_what_it_is(kind: str) -> None:
 
 
 def test_an_unknown_name_says_what_is_near() -> None:
-    with pytest.raises(UsageError, match="unknown format 'fio-jsn'; did you mean 'fio-json'\\?.*there are: fio-json, "):
+    with pytest.raises(UsageError, match=r"unknown format 'fio-jsn'; did you mean 'fio-json'\?.*there are: fio-json, "):
         registry.load("format", "fio-jsn")

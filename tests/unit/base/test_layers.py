@@ -13,7 +13,7 @@ JUDGING = READING | {"results", "compare"}
 ACTING = {"hosts", "targets", "workloads", "sources", "study", "run"}
 SHOWING = {"charts", "report"}
 ALLOWED = {
-    **{name: BASE for name in BASE},
+    **dict.fromkeys(BASE, BASE),
     "formats": READING,
     "results": READING | {"results"},
     "compare": JUDGING,

@@ -29,7 +29,7 @@ def test_to_base(value: float, symbol: str, expected: tuple[float, str]) -> None
 
 
 def test_an_unknown_unit_names_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="unknown unit 'furlong'; known units: .*MiB/s"):
+    with pytest.raises(UsageError, match=r"unknown unit 'furlong'; known units: .*MiB/s"):
         to_base(1, "furlong")
 
 

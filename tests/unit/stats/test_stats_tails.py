@@ -31,7 +31,7 @@ def test_pooling_is_the_quantile_of_all_values_together(repetitions: list[list[i
         assert value == _core.grid_bounds(index, BITS)[1]
         assert (low is None) == (high is None) == (len(repetitions) == 1)
         if low is not None:
-            assert low <= high
+            assert low <= value <= high
 
 
 def test_a_single_repetition_has_no_interval_however_many_ios_it_had() -> None:
@@ -41,7 +41,7 @@ def test_a_single_repetition_has_no_interval_however_many_ios_it_had() -> None:
 
 def test_repetitions_that_agree_have_no_width() -> None:
     (value, low, high), = pooled_quantiles([histogram([100, 200, 300])] * 5, BITS, [0.5])
-    assert low == value == high
+    assert (low, high) == (pytest.approx(value), pytest.approx(value))
 
 
 def test_the_interval_stands_on_repetitions_not_on_ios() -> None:
@@ -80,15 +80,22 @@ def test_what_is_no_quantile_is_refused(runs: list[tuple[list[int], list[int]]])
         pooled_quantiles(runs, BITS, [0.5], confidence=95)
 
 
-def test_intervals_over_five_repetitions_cover_as_the_manual_says() -> None:
-    """Runs whose level scatters by 10 %: the pooled median's truth is the centre. docs/method/comparison.md has 97 %."""
+@pytest.mark.parametrize("repetitions", [2, 3, 5])
+def test_intervals_cover_as_stated_however_few_repetitions(repetitions: int) -> None:
+    """Runs whose level scatters by 10 %: the truth is the centre of the levels."""
     random = np.random.default_rng(2)
     shape = np.exp(np.linspace(-0.5, 0.5, 41))
     held = 0
-    for _ in range(300):
-        centers = 1e6 * np.exp(random.normal(0, 0.1, 5))
+    for _ in range(200):
+        centers = 1e6 * np.exp(random.normal(0, 0.1, repetitions))
         runs = [histogram((center * shape).astype(int).tolist()) for center in centers]
         (_, low, high), = pooled_quantiles(runs, BITS, [0.5], resamples=200)
         held += low * (1 - 2**-BITS) <= 1e6 <= high * (1 + 2**-BITS)
-    print(f"95 % interval of a median over 5 repetitions holds the truth in {held / 300:.1%}")
-    assert held / 300 >= 0.92
+    print(f"95 % interval of a median over {repetitions} repetitions holds the truth in {held / 200:.1%}")
+    # 200 draws of a true 95 % stay above this in 999 of 1000 cases
+    assert held / 200 >= 0.90
+
+
+def test_a_latency_of_nothing_has_an_interval_too() -> None:
+    (value, low, high), = pooled_quantiles([histogram([0, 0, 0]), histogram([0, 0, 50])], BITS, [0.5])
+    assert (value, low, high) == (0.0, 0.0, 0.0)

@@ -51,7 +51,8 @@ def _factors(comparison: Comparison, table: Key, row: Key, col: Key) -> dict[str
 def _cell(cell: Cell, comparison: Comparison, precision: int | None) -> dict[str, Any]:
     estimate = cell.estimate
     return {
-        "variant": cell.variant, "factors": _factors(comparison, cell.table, cell.row, cell.col), "value": _round(estimate.value, precision),
+        "variant": cell.variant, "factors": _factors(comparison, cell.table, cell.row, cell.col),
+        "value": _round(estimate.value, precision),
         "low": _round(estimate.low, precision), "high": _round(estimate.high, precision), "n": len(estimate.values),
         "values": list(estimate.values), "runs": list(estimate.runs), "left_out": list(estimate.left_out), "verdict": estimate.level.value,
         "saturated": cell.saturated, "footnotes": list(cell.footnotes), "change": _change(cell.change, comparison, precision)}

@@ -78,7 +78,8 @@ def _markdown(first: Comparison, second: Comparison, field: Field) -> str:
     for table in first.table_levels:
         for variant in first.variants:
             heading = " ".join(part for part in (axis_text(first.tables, table), variant) if part)
-            lines += ["", f"#### {heading}", "", f"| {' | '.join(_heads(first))} |", f"|{'|'.join(['---:'] * (1 + len(first.col_levels)))}|"]
+            lines += ["", f"#### {heading}", "", f"| {' | '.join(_heads(first))} |",
+                      f"|{'|'.join(['---:'] * (1 + len(first.col_levels)))}|"]
             lines += [f"| {' | '.join(row)} |" for row in _body(first, table, variant, field)]
     return "\n".join(lines) + "\n"
 
