@@ -40,19 +40,16 @@ def equal_load(baseline: BlockCurves, variant: BlockCurves, name: str, table: Ke
     """Latency at equal throughput and throughput at equal latency, at round numbers within both curves' range."""
     if not baseline.mean[0] or not variant.mean[0]:
         return EqualLoad(name, table, (), ())
-    common = [line for block in baseline.complete if block in variant.complete
-              for line in (baseline.complete[block], variant.complete[block])]
-    means = [baseline.mean, variant.mean]
-    # Within what every block reaches, so that the outcome doesn't choose which blocks count; where one block lies so far
-    # off that nothing is left, within what the arms reach on average.
-    rates = _round_marks(*_shared(0, [*means, *common]), np.linspace) or _round_marks(*_shared(0, means), np.linspace)
-    delays = _round_marks(*_shared(1, [*means, *common]), np.geomspace) or _round_marks(*_shared(1, means), np.geomspace)
-    return EqualLoad(name, table, tuple(_matched(baseline, variant, at, latency_at, -1, confidence) for at in rates),
-                     tuple(_matched(baseline, variant, at, throughput_at, 1, confidence) for at in delays))
+    rates = _round_marks(*_common_range(baseline, variant, 0), np.linspace)
+    delays = _round_marks(*_common_range(baseline, variant, 1), np.geomspace)
+    at_rates = (_matched(baseline, variant, at, latency_at, -1, confidence) for at in rates)
+    at_delays = (_matched(baseline, variant, at, throughput_at, 1, confidence) for at in delays)
+    return EqualLoad(name, table, tuple(each for each in at_rates if each), tuple(each for each in at_delays if each))
 
 
-def _matched(baseline: BlockCurves, variant: BlockCurves, at: float, read: Read, better: int, confidence: float) -> Matched:
-    """`better` is the sign of a change for the better."""
+def _matched(baseline: BlockCurves, variant: BlockCurves, at: float, read: Read, better: int, confidence: float) -> Matched | None:
+    """Both arms at one mark; None where neither a block nor the mean curves reach it. `better` is the sign of a change for
+    the better."""
     pairs = []
     for block, line in baseline.complete.items():
         if block in variant.complete:
@@ -63,8 +60,8 @@ def _matched(baseline: BlockCurves, variant: BlockCurves, at: float, read: Read,
     dropped = len(every) - len(pairs)
     if not pairs:
         mean_first, mean_second = read(*baseline.mean, at), read(*variant.mean, at)
-        assert mean_first is not None, "marks lie within the baseline's curve"
-        assert mean_second is not None, "marks lie within the variant's curve"
+        if mean_first is None or mean_second is None:
+            return None
         value = mean_second / mean_first - 1
         return Matched(at, mean_first, mean_second, Change(value, None, None, 0, dropped, improves=_improves(value, better)))
     table = np.array(pairs)
@@ -77,10 +74,27 @@ def _matched(baseline: BlockCurves, variant: BlockCurves, at: float, read: Read,
     return Matched(at, geometric_mean(table[:, 0]), geometric_mean(table[:, 1]), change)
 
 
-def _shared(which: int, lines: Sequence[Line]) -> tuple[float, float]:
-    """Lowest and highest throughput (0) or latency (1) that the efficient parts of all lines have; low > high for none."""
-    parts = [efficient_part(*line)[which] for line in lines]
-    return max(float(part[0]) for part in parts), min(float(part[-1]) for part in parts)
+def _common_range(baseline: BlockCurves, variant: BlockCurves, which: int) -> tuple[float, float]:
+    """Lowest and highest throughput (0) or latency (1) to compare at; low > high where there is none.
+
+    It is what every block reaches in both arms, so that the outcome doesn't choose which blocks count. Where blocks lie so
+    far apart that nothing is left, it is what the middle one reaches; without any whole block, what the mean curves reach.
+    """
+    shared = [_shared(which, baseline.complete[block], variant.complete[block])
+              for block in baseline.complete if block in variant.complete]
+    usable = [(low, high) for low, high in shared if low <= high]
+    if not usable:
+        return _shared(which, baseline.mean, variant.mean)
+    lows, highs = zip(*usable, strict=True)
+    if max(lows) <= min(highs):
+        return max(lows), min(highs)
+    return float(np.median(lows)), float(np.median(highs))
+
+
+def _shared(which: int, first: Line, second: Line) -> tuple[float, float]:
+    """What the efficient parts of two curves both have of throughput (0) or latency (1)."""
+    one, other = efficient_part(*first)[which], efficient_part(*second)[which]
+    return max(float(one[0]), float(other[0])), min(float(one[-1]), float(other[-1]))
 
 
 def _improves(value: float, better: int) -> bool | None:

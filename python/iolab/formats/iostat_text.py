@@ -18,6 +18,9 @@ _HEADER = re.compile(r"^(?:Device:?\s+.*|.*\sDevice:?)\s*$", re.MULTILINE)
 _BANNER = re.compile(r"^(?:Linux|GNU/Linux) \S+ \(.*\)", re.MULTILINE)
 _HUMAN = {"B": 1.0, "k": 1024.0, "K": 1024.0, "M": 1024.0**2, "G": 1024.0**3, "T": 1024.0**4, "P": 1024.0**5}
 
+_SAMPLE = 8
+"""Lines that detection without a header looks at: one damaged row among them decides nothing."""
+
 
 class IostatText:
     """Reports of iostat, with -x or without, in any unit; `avg-cpu` blocks are passed over.
@@ -29,7 +32,7 @@ class IostatText:
     name = "iostat-text"
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at a header of devices, or where every whole line is a row of iostat -x; None after the banner alone."""
+        """Yes at a header of devices, or where most of the first lines are rows of iostat -x; None after the banner alone."""
         if looks_binary(head):
             return False
         text = head.decode("utf-8-sig", errors="replace")
@@ -38,8 +41,8 @@ class IostatText:
         for match in _HEADER.finditer(text) if "Device" in text else ():
             if not SYSSTAT.keys().isdisjoint(_section_of(match.group()).fields):
                 return True
-        lines = [line for line in text.split("\n", 50)[:-1] if line.strip()]
-        if lines and all(layout_of(line) is not None for line in lines):
+        lines = [line for line in text.split("\n", _SAMPLE)[:-1] if line.strip()]
+        if lines and 2 * sum(layout_of(line) is not None for line in lines) > len(lines):
             return True
         if _BANNER.search(text):
             return None

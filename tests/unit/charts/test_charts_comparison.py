@@ -71,6 +71,9 @@ def test_every_repetition_is_a_dot_and_every_estimate_a_point_in_a_band() -> Non
     first = given.cell((), (1,), (), "project").estimate
     assert band[0]["lo"] == pytest.approx(first.low, rel=1e-5)
     assert {row["piece"] for row in band} == {band[0]["piece"]}
+    area, = (layer["encoding"] for layer in layers(chart) if layer["mark"]["type"] == "area")
+    assert (area["y"]["field"], area["y2"]["field"]) == ("lo", "hi")
+    assert "order" not in area  # it would tear the area into single points
 
 
 def test_suspect_is_hollow_and_nothing_else_is() -> None:

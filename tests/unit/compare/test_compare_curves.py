@@ -118,10 +118,19 @@ def test_a_block_far_off_leaves_and_does_not_take_the_comparison_with_it() -> No
             values = {name: each.value(name) / 1000 for name in ("write.iops", "write.lat.mean")}
             runs[place] = run("project", 1, dict(each.factors), values)
     (pair,) = curves(runs).equal
-    assert len(pair.latency_at) == 5
-    for matched in pair.latency_at:
-        assert matched.change.pairs >= 3
-        assert matched.change.pairs + matched.change.dropped == 5
+    assert len(pair.latency_at) == len(pair.throughput_at) == 5
+    assert all((matched.change.pairs, matched.change.dropped) == (4, 1) for matched in pair.latency_at)
+
+
+def test_blocks_that_have_nothing_in_common_are_compared_where_the_middle_one_lies() -> None:
+    runs = []
+    for each in sweep(repetitions=3):
+        scale = 100.0 ** (each.plan.repetition - 2)
+        values = {"write.iops": each.value("write.iops") * scale, "write.lat.mean": each.value("write.lat.mean") / scale}
+        runs.append(run(each.variant, each.plan.repetition, dict(each.factors), values))
+    (pair,) = curves(runs).equal
+    assert pair.latency_at
+    assert all((matched.change.pairs, matched.change.dropped) == (1, 2) for matched in pair.latency_at)
 
 
 def test_curves_without_a_common_range_are_not_compared() -> None:
