@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .options import format_option, open_results, results_argument
+
+if TYPE_CHECKING:
+    from ..api import Opened
+    from ..compare.axes import Where
 
 FORMATS = ("text", "csv", "json", "markdown", "benchstat")
 
@@ -25,13 +30,15 @@ def _names(_: click.Context, __: click.Parameter, value: str | None) -> list[str
 @click.option("--tables", callback=_names, help="Factors that split the tables. Default: every other one that varies.")
 @click.option("--ignore", callback=_names, help="Factors to pool within a cell; named as hidden variation.")
 @click.option("--where", multiple=True, metavar="FACTOR=LEVEL[,LEVEL]", help="Only these runs; may be given again.")
+@click.option("--knee", is_flag=True, help="Throughput against latency instead: each variant's knee, its scalability, and what "
+              "it does at equal throughput and at equal latency.")
 @click.option("--unit", help="Unit to write values in, such as us or MiB/s. Default: a readable one.")
 @click.option("--precision", type=click.IntRange(0, 15), help="Digits after the point.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True, help="Of every interval.")
 @format_option(*FORMATS)
 def command(path: Path, metric: str | None, baseline: str | None, rows: list[str] | None, cols: list[str] | None,
-            tables: list[str] | None, ignore: list[str] | None, where: tuple[str, ...], unit: str | None,
-            precision: int | None, confidence: float, style: str) -> None:
+            tables: list[str] | None, ignore: list[str] | None, where: tuple[str, ...], knee: bool,
+            unit: str | None, precision: int | None, confidence: float, style: str) -> None:
     """Compare every variant with the baseline.
 
     The values are geometric means over blocks; a change stands with its interval and its test: q is Benjamini-Hochberg's
@@ -51,6 +58,9 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
         return compare(results.runs, name.strip(), baseline=baseline or results.baseline, rows=rows, cols=cols, tables=tables,
                        ignore=ignore or (), where=conditions, shown_unit=in_unit, confidence=confidence)
 
+    if knee:
+        click.echo(_knees(results, metric, baseline, rows, conditions, style), nl=False)
+        return
     if "@" in chosen:
         first, second = chosen.split("@", 1)
         units = [*unit.split("@", 1), ""] if unit else ["", ""]
@@ -58,3 +68,15 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
     else:
         text = load("renderer", style)().render(compared(chosen, unit), precision=precision)
     click.echo(text, nl=False)
+
+
+def _knees(results: Opened, metric: str | None, baseline: str | None, rows: list[str] | None, where: Where, style: str) -> str:
+    """Curves of the operation and throughput of `metric` (`write.bw`), over the load of `rows`."""
+    from ..compare.axes import select
+    from ..compare.curves import curves
+    from ..compare.render.knees import render_knees
+
+    operation, _, throughput = (metric or "").partition(".")
+    found = curves(select(results.runs, where), operation=operation or None, load=rows[0] if rows else None,
+                   throughput=throughput if throughput in ("iops", "bw") else None, baseline=baseline or results.baseline)
+    return render_knees(found, style)

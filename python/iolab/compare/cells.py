@@ -94,7 +94,8 @@ def estimate(arm: ArmCell, metric: Metric, confidence: float) -> Estimate:
         mean, low, high = log_mean_interval(values, confidence)
     level = worst(run.verdict.level for run in (arm.runs or list(arm.left_out.values())))
     return Estimate(mean, low, high, tuple(values), tuple(run.id for run in arm.runs), level,
-                    tuple(run.id for run in arm.left_out.values()))
+                    tuple(run.id for run in arm.left_out.values()),
+                    tuple(run.value(metric.name) for run in arm.left_out.values()))
 
 
 def worst(levels: Iterable[Level]) -> Level:
