@@ -115,7 +115,9 @@ def percentile_name(percent: float) -> str:
 def sort_key(name: str) -> tuple[int, str]:
     """Order in which reports list metrics: throughput, latency from mean to tail, devices, the rest."""
     order = ("iops", "bw", "time", "lat.mean", "clat.mean", "lat.p", "clat.p", "max", "device.util", "stall")
+    # numbers as numbers, so that p5 stands before p40
+    natural = re.sub(r"\d+", lambda match: match[0].zfill(3), name)
     for place, part in enumerate(order):
         if part in name and not (name.startswith("device.") and part in ("iops", "bw")):
-            return place, name
-    return len(order), name
+            return place, natural
+    return len(order), natural

@@ -8,8 +8,8 @@ from .matrix import matrix
 from .model import Chart
 from .over_load import over_load
 from .percentiles import Tail, percentiles, tail
-from .reference import Reference
+from .reference import Reference, parse_reference
 from .series import series
 
 __all__ = ["Chart", "Reference", "Tail", "before_after", "change", "export", "hockey_stick", "matrix", "over_load",
-           "percentiles", "series", "tail"]
+           "parse_reference", "percentiles", "series", "tail"]

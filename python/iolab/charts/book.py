@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ..compare.compare import compare
@@ -81,10 +81,11 @@ class ChartBook:
     def hockey_stick(self, operation: str | None = None, *, references: Sequence[Reference] = ()) -> Chart:
         """Throughput against latency as the load rises, with each variant's knee.
 
-        `references` are rated figures to hold it against, such as `Reference("10 GbE link", 1192 * 2**20)`.
+        `references` are rated figures to hold it against, such as `parse_reference("10 GbE link=1192MiB/s")`; one in
+        bytes makes the throughput bytes per second.
         """
         name = self._operation(operation)
-        throughput = "iops" if f"{name}.iops" in self._results.metrics() else "bw"
+        throughput = throughput_for(references, {f"{name}.iops", f"{name}.bw"} & set(self._results.metrics()))
         found = curves(self._results.runs, operation=name, throughput=throughput, baseline=self._results.baseline)
         return hockey_stick(found, references)
 
@@ -105,7 +106,7 @@ class ChartBook:
         shown = [one for one in lines if "[" not in one.name and one.name not in ("device.bw", "load.bw")]
         return series(shown, title=f"Run {run_id}: {run.variant}", stalls=spans)
 
-    def all(self) -> Iterator[Chart]:
+    def all(self, references: Sequence[Reference] = ()) -> Iterator[Chart]:
         """Every chart that these results have: each headline metric over load and its change, then the views of both."""
         for name in self._results.metrics():
             known = find(name)
@@ -119,7 +120,7 @@ class ChartBook:
                 continue
             # where nothing rises in load there is no curve to draw
             with contextlib.suppress(UsageError):
-                yield self.hockey_stick(operation)
+                yield self.hockey_stick(operation, references=references)
             if f"{operation}.bw" in have:
                 yield self.matrix(operation)
             if f"{operation}.iops" in have:
@@ -140,6 +141,12 @@ class ChartBook:
             asked["where"] = {name: [str(level) for level in (levels if isinstance(levels, list | tuple) else [levels])]
                               for name, levels in where.items()}
         return compare(self._results.runs, metric, **asked)  # type: ignore[arg-type]
+
+
+def throughput_for(references: Sequence[Reference], have: Collection[str]) -> str:
+    """`iops` or `bw`: what a hockey stick's axis shows: bytes where a reference is in bytes, or no rate is there."""
+    in_bytes = any(one.unit == "B/s" for one in references) and any(name.endswith(".bw") for name in have)
+    return "bw" if in_bytes or not any(name.endswith(".iops") for name in have) else "iops"
 
 
 def metric_charts(comparison: Comparison) -> list[Chart]:

@@ -20,7 +20,7 @@ from .lines import Drawn, Spot, at, colours, layers, rows_of
 from .loads import level_text, named_text
 from .model import Chart, Row, slug, specify, unchecked
 from .panels import Panels, panels
-from .reference import Reference, reference_layers
+from .reference import Reference, fitting, reference_layers
 
 WIDE = 64.0
 """Range from which the latency's axis is logarithmic: a hockey stick shows its bend best on linear axes, while it fits."""
@@ -42,6 +42,7 @@ def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
               if any(curve.table == table for curve in curves.curves)} or {(): ""}
     division = panels(list(labels.values()))
     unlike = _unlike(curves)
+    references = fitting(references, curves.throughput.unit, curves.latency.unit)
     x = value_axis(curves.throughput.title, curves.throughput.unit,
                    [*_reach(curves, "throughput"), *(one.value for one in references if one.axis == "x")], log=unlike)
     y = value_axis(curves.latency.title, curves.latency.unit,

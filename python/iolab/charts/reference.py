@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import altair as alt
 
+from ..errors import UsageError
+from ..units import to_base
 from .axes import ValueAxis
 from .drawing import Layer, inline, layer, pixel
 from .lines import at
@@ -21,11 +24,36 @@ class Reference:
         label: what it is, such as `10 GbE link`.
         value: in the base unit of the axis it stands on.
         axis: `x` or `y`.
+        unit: that base unit, where it is to be drawn only on axes of that unit (a link's B/s stands on no axis of IOPS).
     """
 
     label: str
     value: float
     axis: Literal["x", "y"] = "x"
+    unit: str = ""
+
+
+def parse_reference(text: str) -> Reference:
+    """`10 GbE link=1192MiB/s` as a reference: throughputs and rates stand on the x axis of a hockey stick, times on y.
+
+    Raises UsageError for what is no `label=quantity`.
+    """
+    label, equals, quantity = text.rpartition("=")
+    match = re.fullmatch(r"\s*([\d.]+(?:[eE][-+]?\d+)?)\s*(\S+)\s*", quantity)
+    if not equals or not label.strip() or match is None:
+        raise UsageError(f"'{text}' is no reference", where="--reference", hint="write a label and a quantity: '10 GbE link=1192MiB/s'")
+    value, base = to_base(float(match[1]), match[2])
+    if base not in _AXES:
+        raise UsageError(f"'{quantity.strip()}' stands on no axis", where="--reference", hint="give a throughput, a rate or a time")
+    return Reference(label.strip(), value, _AXES[base], base)
+
+
+_AXES: dict[str, Literal["x", "y"]] = {"B/s": "x", "1/s": "x", "s": "y"}
+
+
+def fitting(references: Sequence[Reference], x_unit: str, y_unit: str) -> list[Reference]:
+    """The references that have a place on axes of these base units."""
+    return [one for one in references if not one.unit or one.unit == (x_unit if one.axis == "x" else y_unit)]
 
 
 def zero_layer(y: ValueAxis, channel: alt.Y) -> list[Layer]:

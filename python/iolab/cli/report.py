@@ -15,24 +15,29 @@ from .options import PATH, open_results, results_argument, say
 @click.option("-o", "--output", type=PATH, help="The HTML file. Default: report.html in the results directory.")
 @click.option("--charts", type=PATH, metavar="DIR", help="Write each chart into this directory instead, with its CSV.")
 @click.option("--format", "style", type=click.Choice(("svg", "png")), default="svg", show_default=True, help="Of the charts.")
-def command(path: Path, output: Path | None, charts: Path | None, style: Literal["svg", "png"]) -> None:
+@click.option("--reference", "references", multiple=True, metavar="LABEL=QUANTITY",
+              help="A rated figure to draw beside throughput against latency: '10 GbE link=1192MiB/s'; may be given again.")
+def command(path: Path, output: Path | None, charts: Path | None, style: Literal["svg", "png"], references: tuple[str, ...]) -> None:
     """Write the report: one HTML file that opens from disk without a network, or its charts as SVG or PNG."""
     from ..errors import UsageError
 
     if charts is not None and output is not None:
         raise UsageError("--charts writes files of its own, -o writes the report", hint="give one of them")
+    from ..charts.reference import parse_reference
+
+    lines = [parse_reference(text) for text in references]
     results = open_results(path)
     if charts is not None:
         from ..charts.export import export
 
-        written = export(results.chart.all(), charts, style)
+        written = export(results.chart.all(lines), charts, style)
         say(f"wrote {len(written)} files into {charts}")
         return
     from ..report.build import build_report
     from ..results.manifest import write_atomically
 
     target = output or path / "report.html"
-    html = build_report(results, target.parent)
+    html = build_report(results, target.parent, lines)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, html)
     say(f"wrote {target} ({len(html.encode()) / 1e6:.1f} MB)")

@@ -34,6 +34,15 @@ class Axes:
     unasked: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Grid:
+    """Levels of every axis, in order."""
+
+    tables: tuple[Key, ...]
+    rows: tuple[Key, ...]
+    cols: tuple[Key, ...]
+
+
 def parse_where(texts: Iterable[str]) -> dict[str, list[str]]:
     """`media=hdd,ssd` and `disks=4` as a mapping; repeated factors add up. UsageError for what is no `name=level`."""
     found: dict[str, list[str]] = {}

@@ -6,17 +6,15 @@ import difflib
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from ..errors import UsageError
 from ..metrics import Metric, of, sort_key
 from ..results.model import Run
-from ..stats.blocks import t_intervals
+from ..stats.blocks import MeanInterval, t_intervals
 from ..stats.exact import sign_flip_p
 from ..stats.multiple import benjamini_hochberg
 from ..stats.power import blocks_needed
 from ..units import BASE, unit
-from .axes import Where, choose, levels, select
+from .axes import Grid, Where, choose, levels, select
 from .cells import Pairing, collect, estimate, pair, scale_of
 from .model import Cell, Change, Comparison, Key
 from .remarks import footnotes_of, warnings_of
@@ -59,8 +57,8 @@ def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = Non
     axes = choose(selected, rows, cols, tables, ignore)
     arms = collect(selected, metric, axes)
     others = [variant for variant in variants if variant != base]
-    places = [(table, row, col) for table in levels(selected, axes.tables) for row in levels(selected, axes.rows)
-              for col in levels(selected, axes.cols)]
+    grid = Grid(levels(selected, axes.tables), levels(selected, axes.rows), levels(selected, axes.cols))
+    places = [(table, row, col) for table in grid.tables for row in grid.rows for col in grid.cols]
     pairings = {(place, variant): pair(arms.get((*place, base)), arms.get((*place, variant)), metric)
                 for place in places for variant in others}
     changes = _changes(pairings, metric, confidence, alpha)
@@ -76,9 +74,8 @@ def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = Non
     again = [change.value for (_, variant), change in changes.items() if variant == base + AGAIN]
     return Comparison(
         metric=metric, baseline=base, variants=(base, *others), rows=axes.rows, cols=axes.cols, tables=axes.tables,
-        row_levels=levels(selected, axes.rows), col_levels=levels(selected, axes.cols),
-        table_levels=levels(selected, axes.tables),
-        cells=tuple(cells), summaries=summaries(pairings, others, axes, selected, metric, changes, confidence),
+        row_levels=grid.rows, col_levels=grid.cols, table_levels=grid.tables,
+        cells=tuple(cells), summaries=summaries(pairings, others, axes, grid, metric, changes, confidence),
         fixed=axes.fixed, warnings=warnings_of(selected, axes, base, others, pairings, changes), footnotes=notes,
         noise_floor=(min(again), max(again)) if again else None, confidence=confidence, alpha=alpha,
         shown_unit=_shown_unit(shown_unit, metric, selected))
@@ -136,7 +133,7 @@ def _changes(pairings: dict[tuple[Place, str], Pairing], metric: Metric, confide
                 pooled=interval.pooled, p=interval.p if metric.assumption == "normal" else exact, p_exact=exact,
                 improves=improves,
                 excluded=None if low is None or high is None else max(abs(low), abs(high)),
-                blocks_needed=_needed(interval.mean, interval.sd, alpha))
+                blocks_needed=_needed(interval, len(keys), alpha))
     families: dict[bool, list[tuple[Place, str]]] = {}
     for key in found:
         families.setdefault(key[1].endswith(AGAIN), []).append(key)
@@ -154,8 +151,13 @@ def _with(change: Change, q: float | None, decided: bool) -> Change:
     return Change(**values)
 
 
-def _needed(effect: float, sd: float | None, alpha: float) -> int | None:
-    if sd is None or not math.isfinite(sd) or not np.isfinite(effect) or effect == 0:
+def _needed(interval: MeanInterval, cells: int, alpha: float) -> int | None:
+    """Blocks at which a change of this size would be found among that many cells: more than there are, where undecided.
+
+    A single true change among many cells must pass the strictest threshold of Benjamini-Hochberg, alpha over cells.
+    """
+    if interval.sd is None or not math.isfinite(interval.sd) or interval.mean == 0:
         return None
-    return blocks_needed(effect, sd, alpha=alpha)
+    needed = blocks_needed(interval.mean, interval.sd, alpha=alpha / cells)
+    return None if needed is None else max(needed, interval.n + 1)
 

@@ -49,7 +49,8 @@ class Change:
         p: of the t test; p_exact: of the exact test, from six pairs on; q: Benjamini-Hochberg over the sweep.
         decided: whether q is at most the comparison's alpha.
         improves: whether the direction of the estimate is the metric's better one; None without direction.
-        blocks_needed: blocks at which a change as large as the estimate would be found with 80 % power, where undecided.
+        blocks_needed: blocks at which a change as large as the estimate would be found with 80 % power as one of the sweep's
+            cells, where undecided.
         excluded: the interval's far end as a size: a change beyond it, up or down, is excluded. None without interval.
     """
 

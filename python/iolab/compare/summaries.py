@@ -7,17 +7,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..metrics import Metric
-from ..results.model import Run
 from ..stats.blocks import t_intervals
-from .axes import BLOCK_SIZES, Axes, levels
+from .axes import BLOCK_SIZES, Axes, Grid
 from .cells import BlockKey, Pairing, scale_of
 from .model import Change, Key, Summary
 
 Place = tuple[Key, Key, Key]
 
 
-def summaries(pairings: Mapping[tuple[Place, str], Pairing], variants: Sequence[str], axes: Axes, runs: Sequence[Run],
-              metric: Metric, changes: Mapping[tuple[Place, str], Change], confidence: float) -> tuple[Summary, ...]:
+def summaries(pairings: Mapping[tuple[Place, str], Pairing], variants: Sequence[str], axes: Axes, grid: Grid, metric: Metric,
+              changes: Mapping[tuple[Place, str], Change], confidence: float) -> tuple[Summary, ...]:
     """Per table, column and variant: the mean over rows, its interval over blocks.
 
     The interval comes from one mean per block over the common cells, because cells of one block share its luck; with a
@@ -26,10 +25,10 @@ def summaries(pairings: Mapping[tuple[Place, str], Pairing], variants: Sequence[
     if BLOCK_SIZES & set(axes.rows):
         return ()
     found = []
-    for table in levels(runs, axes.tables):
-        for col in levels(runs, axes.cols):
+    for table in grid.tables:
+        for col in grid.cols:
             for variant in variants:
-                rows = [row for row in levels(runs, axes.rows) if ((table, row, col), variant) in pairings]
+                rows = [row for row in grid.rows if ((table, row, col), variant) in pairings]
                 keyed = {row: pairings[(table, row, col), variant] for row in rows}
                 measured = {row: pairing for row, pairing in keyed.items() if len(pairing.differences)}
                 expected = [row for row, pairing in keyed.items() if len(pairing.differences) or pairing.dropped or pairing.zero]

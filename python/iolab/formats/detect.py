@@ -29,16 +29,17 @@ _NAMES = (
 def detect(data: bytes, file_name: str) -> str | None:
     """The name of the format of a file that begins with `data`, or None when no format takes it.
 
-    The first format whose content check says yes wins, in the registry's order; formats of third parties are asked
-    after the built-in ones. Of those that can't tell, the one that the file's name hints at is taken, so that an empty
-    `fio.json` is still fio's.
+    The first format whose content check says yes wins; formats of third parties are asked after the built-in ones.
+    Of those that can't tell, the one that the file's name hints at is taken, so that an empty `fio.json` is still fio's.
     """
     head = data[:_HEAD]
-    built_in = list(registry.BUILT_IN["format"])
+    hints = [name for pattern, name in _NAMES if pattern.search(file_name)]
+    # contents exclude each other, so asking the likely format first changes no answer and spares the others' looks
+    built_in = dict.fromkeys([*hints, *registry.BUILT_IN["format"]])
     undecided: list[str] = []
     found = _ask(built_in, head, file_name, undecided)
     if found is None:
-        hinted = next((name for pattern, name in _NAMES if name in undecided and pattern.search(file_name)), None)
+        hinted = next((name for name in hints if name in undecided), None)
         found = _ask(_third_parties(), head, file_name, undecided) or hinted
     return found
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import __version__, metrics
+from ..charts.reference import Reference
 from ..charts.theme import DARK, LIGHT
 from ..compare.compare import compare
 from ..compare.model import Comparison
@@ -44,12 +45,15 @@ MEANINGS = {
 }
 
 
-def assemble(results: Source, base: Path | None = None) -> tuple[Payload, Details]:
+def assemble(
+    results: Source, base: Path | None = None, references: Sequence[Reference] = ()
+) -> tuple[Payload, Details]:
     """Everything that the page is given.
 
     Args:
         results: opened results.
         base: directory that the report will lie in, for links to evidence; None leaves files named but unlinked.
+        references: rated figures that throughput against latency is held against.
     """
     runs = results.runs
     places = {run.id: place for place, run in enumerate(runs)}
@@ -57,7 +61,7 @@ def assemble(results: Source, base: Path | None = None) -> tuple[Payload, Detail
     comparisons = _comparisons(results, leading)
     datasets = Datasets()
     sections = [metric_section(comparison, places, datasets, charts=True) for comparison in comparisons]
-    sections += view_sections(results, comparisons, datasets)
+    sections += view_sections(results, comparisons, datasets, references)
     sections += [
         metric_section(comparison, places, datasets, charts=False) for comparison in _comparisons(results, further)
     ]

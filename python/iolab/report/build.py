@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from ..charts.reference import Reference
 from .assemble import assemble
 from .html import render
 from .source import Source
 
 
-def build_report(results: Source, base: Path | None = None) -> str:
+def build_report(results: Source, base: Path | None = None, references: Sequence[Reference] = ()) -> str:
     """The report of opened results, as one HTML file that needs no network.
 
     Args:
         results: `iolab.results.open.Results`.
+        references: rated figures that throughput against latency is held against.
         base: directory that the file will be written to; evidence is linked relative to it. Default: the results' own.
 
     Raises IolabError where the page's script has not been built (`make setup`).
     """
-    payload, details = assemble(results, results.path if base is None else base)
+    payload, details = assemble(results, results.path if base is None else base, references)
     return render(payload, details)

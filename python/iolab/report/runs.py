@@ -169,14 +169,21 @@ def _known(value: float | None, unit: str = "") -> str:
 
 
 def job_text(run: Run) -> str:
-    """The job as the run was given it: from its plan, else its job file; empty where neither is there."""
+    """The job as the run was given it: from its plan, else its job file, else what fio echoed; empty without any of them."""
     job = run.plan.extra.get("job")
     if isinstance(job, str):
         return job[:LONGEST_TEXT]
     try:
         return (run.evidence / JOB_FILE).read_text("utf-8", errors="replace")[:LONGEST_TEXT]
     except OSError:
+        return _echoed(run)
+
+
+def _echoed(run: Run) -> str:
+    if not run.options:
         return ""
+    lines = [f"{name}={value}" for name, value in run.options.items()]
+    return "\n".join(["; as fio echoed it: options without a value (time_based, group_reporting) are missing", "[job]", *lines])
 
 
 def links(run: Run, results: Path, base: Path | None) -> list[Link]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..charts.change import change
-from ..charts.model import Chart
-from ..charts.over_load import over_load
+from ..charts.book import metric_charts
 from ..compare.model import Comparison
 from .datasets import Datasets
 from .payload import Section
@@ -34,13 +32,3 @@ def metric_section(
         tables=made,
         charts=[datasets.chart(chart) for chart in metric_charts(comparison)] if charts else [],
     )
-
-
-def metric_charts(comparison: Comparison) -> list[Chart]:
-    """The charts of one metric: over the load, and the change where there is one."""
-    if not any(cell.estimate.value is not None for cell in comparison.cells):
-        return []
-    found = [over_load(comparison)]
-    if any(cell.change is not None for cell in comparison.cells):
-        found.append(change(comparison))
-    return found

@@ -36,7 +36,7 @@ class Source(Protocol):
         """A run's per-second series; empty where there are none."""
         ...
 
-    def histograms(self, run_id: str) -> Sequence[Histogram]:
+    def histograms(self, run_id: str) -> tuple[Histogram, ...]:
         """A run's latency histograms; empty where there are none."""
         ...
 

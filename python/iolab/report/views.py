@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..charts.book import throughput_for
+from ..charts.distributions import distributions, places
 from ..charts.hockey_stick import hockey_stick
 from ..charts.matrix import matrix
 from ..charts.model import Chart
-from ..charts.percentiles import Tail, percentiles, tail
+from ..charts.reference import Reference
 from ..compare.curve_model import Curves
 from ..compare.curves import curves
-from ..compare.model import Cell, Comparison
+from ..compare.model import Comparison
 from ..errors import UsageError
 from .curve_tables import equal_tables, knee_table
 from .datasets import Datasets
@@ -18,15 +20,12 @@ from .payload import Section
 from .source import Source
 from .wording import place_text
 
-MOST_DISTRIBUTIONS = 12
-"""Places whose latency distribution is drawn; beyond it only the highest load of each column."""
-
 OPERATIONS = ("write", "read", "mixed", "trim")
-DISTRIBUTIONS = ("clat", "lat")
-"""Latencies whose histogram is drawn, the first that is there (fio keeps bins of `clat` unless asked)."""
 
 
-def view_sections(results: Source, comparisons: Sequence[Comparison], datasets: Datasets) -> list[Section]:
+def view_sections(
+    results: Source, comparisons: Sequence[Comparison], datasets: Datasets, references: Sequence[Reference] = ()
+) -> list[Section]:
     """The views that these results allow; none where nothing rises in load or no histogram was kept."""
     by_name = {comparison.metric.name: comparison for comparison in comparisons}
     found = []
@@ -34,26 +33,30 @@ def view_sections(results: Source, comparisons: Sequence[Comparison], datasets: 
         latency = by_name.get(f"{operation}.lat.mean")
         rate = by_name.get(f"{operation}.iops") or by_name.get(f"{operation}.bw")
         if latency is not None and rate is not None:
-            found.append(
-                _against_latency(results, operation, rate, latency, by_name.get(f"{operation}.bw") or rate, datasets)
-            )
+            throughput = by_name.get(f"{operation}.bw") or rate
+            found.append(_against_latency(results, operation, rate, latency, throughput, datasets, references))
             found.append(_distribution(results, operation, rate, datasets))
     return [section for section in found if section is not None]
 
 
 def _against_latency(
-    results: Source, operation: str, rate: Comparison, latency: Comparison, throughput: Comparison, datasets: Datasets
+    results: Source,
+    operation: str,
+    rate: Comparison,
+    latency: Comparison,
+    throughput: Comparison,
+    datasets: Datasets,
+    references: Sequence[Reference],
 ) -> Section | None:
     """Hockey stick, knees and equal-load tables; the matrix beside them."""
     try:
-        found = curves(
-            results.runs, operation=operation, throughput=rate.metric.name.rpartition(".")[2], baseline=rate.baseline
-        )
+        shown = throughput_for(references, {rate.metric.name, throughput.metric.name})
+        found = curves(results.runs, operation=operation, throughput=shown, baseline=rate.baseline)
     except UsageError:
         return None
     charts: list[Chart] = []
     if _rises(found):
-        charts.append(hockey_stick(found))
+        charts.append(hockey_stick(found, references))
     charts.append(matrix(throughput, latency))
     tables = [knee_table(found), *equal_tables(found)] if _rises(found) else []
     fixed = place_text(list(found.fixed), tuple(found.fixed.values()))
@@ -64,7 +67,7 @@ def _against_latency(
         headline=True,
         unit="",
         better=None,
-        lead=f"{rate.metric.title} and {latency.metric.title} as {found.load} rises"
+        lead=f"{found.throughput.title} and {latency.metric.title} as {found.load} rises"
         f"{f'; throughout: {fixed}' if fixed else ''}. Values between measured loads are interpolated, none is "
         "extrapolated.",
         notes=[],
@@ -80,25 +83,11 @@ def _rises(found: Curves) -> bool:
 
 def _distribution(results: Source, operation: str, rate: Comparison, datasets: Datasets) -> Section | None:
     """Percentile curves of the places that are drawn, over all repetitions of each variant."""
-    charts = []
-    places = _places(rate)
-    for place in places:
-        tails = [
-            one
-            for variant in rate.variants
-            if (cell := rate.cell(*place, variant)) and (one := _tail(results, operation, cell))
-        ]
-        if tails:
-            factors = (*rate.tables, *rate.cols, *rate.rows)
-            table, row, col = place
-            levels = dict(zip(factors, (*table, *col, *row), strict=True))
-            charts.append(
-                percentiles(tails, title=f"{operation}: latency percentiles", cell=levels, confidence=rate.confidence)
-            )
+    charts = list(distributions(results, operation, rate))
     if not charts:
         return None
     every = {(cell.table, cell.row, cell.col) for cell in rate.cells}
-    which = "every cell" if len(places) == len(every) else f"the highest {', '.join(rate.rows)} of each column"
+    which = "every cell" if len(places(rate)) == len(every) else f"the highest {', '.join(rate.rows)} of each column"
     return Section(
         name=f"{operation}.percentiles",
         title=f"{operation}: latency percentiles",
@@ -112,26 +101,3 @@ def _distribution(results: Source, operation: str, rate: Comparison, datasets: D
         tables=[],
         charts=[datasets.chart(chart) for chart in charts],
     )
-
-
-def _places(comparison: Comparison) -> list[tuple[tuple[object, ...], tuple[object, ...], tuple[object, ...]]]:
-    every = list(dict.fromkeys((cell.table, cell.row, cell.col) for cell in comparison.cells))
-    if len(every) <= MOST_DISTRIBUTIONS:
-        return every
-    last = {(table, col): (table, row, col) for table, row, col in every}
-    return list(last.values())[:MOST_DISTRIBUTIONS]
-
-
-def _tail(results: Source, operation: str, cell: Cell) -> Tail | None:
-    """One variant's pooled distribution at a place; None where no run of it kept a histogram."""
-    for kind in DISTRIBUTIONS:
-        name = f"{operation}.{kind}"
-        histograms = [
-            one
-            for run in cell.estimate.runs
-            for one in results.histograms(run)
-            if one.name == name and one.counts.sum()
-        ]
-        if histograms and len({one.bits for one in histograms}) == 1:
-            return tail(cell.variant, histograms)
-    return None
