@@ -76,7 +76,7 @@ def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = Non
         metric=metric, baseline=base, variants=(base, *others), rows=axes.rows, cols=axes.cols, tables=axes.tables,
         row_levels=grid.rows, col_levels=grid.cols, table_levels=grid.tables,
         cells=tuple(cells), summaries=summaries(pairings, others, axes, grid, metric, changes, confidence),
-        fixed=axes.fixed, warnings=warnings_of(selected, axes, base, others, pairings, changes), footnotes=notes,
+        fixed=axes.fixed, warnings=warnings_of(selected, metric, axes, base, others, pairings, changes), footnotes=notes,
         noise_floor=(min(again), max(again)) if again else None, confidence=confidence, alpha=alpha,
         shown_unit=_shown_unit(shown_unit, metric, selected))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from ..metrics import Metric
@@ -38,7 +39,7 @@ def footnotes_of(arm: ArmCell, pairing: Pairing | None, metric: Metric, notes: d
     return tuple(codes)
 
 
-def warnings_of(runs: Sequence[Run], axes: Axes, baseline: str, variants: Sequence[str],
+def warnings_of(runs: Sequence[Run], metric: Metric, axes: Axes, baseline: str, variants: Sequence[str],
                 pairings: Mapping[tuple[Place, str], Pairing],
                 changes: Mapping[tuple[Place, str], Change]) -> tuple[Warning, ...]:
     """What holds for the comparison as a whole."""
@@ -53,6 +54,9 @@ def warnings_of(runs: Sequence[Run], axes: Axes, baseline: str, variants: Sequen
         levels = _listed({level_text(run.factors.get(name)) for run in runs})
         found.append(Warning("hidden-variation", f"hidden variation: {name} varies within cells ({levels})"))
     found += _environment(runs)
+    if re.fullmatch(r"write\.(lat|clat)\..*", metric.name) and any(run.value("sync.lat.mean") is not None for run in runs):
+        found.append(Warning("syncs-apart", "fio times syncs apart: a write's latency leaves out the time in fsync and fdatasync, "
+                             "which sync.lat.mean has"))
     if any(run.verdict.level is Level.UNJUDGED for run in runs):
         found.append(Warning("unjudged", "published numbers: UNJUDGED, without evidence to look at"))
     most = max((change.pairs for change in changes.values()), default=0)

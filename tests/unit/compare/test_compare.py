@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -226,6 +227,14 @@ def test_benchstat_has_a_line_per_run_and_variant() -> None:
     text = registry.load("renderer", "benchstat")().render(compare(study(blocks=2, loads=(1, 2)), "write.iops"))
     assert text.count("BenchmarkWriteIops/numjobs=1 1 ") == 4
     assert text.startswith("Unit op/s better=higher\nvariant: master\n")
+
+
+def test_latency_beside_syncs_is_said_to_leave_them_out() -> None:
+    runs = [run(variant, 1e-5, metric="write.lat.mean", unit="s") for variant in ("a", "b")]
+    synced = dataclasses.replace(runs[1], observations={**runs[1].observations, "sync.lat.mean": runs[1].observations["write.lat.mean"]})
+    codes = {warning.code for warning in compare([runs[0], synced], "write.lat.mean").warnings}
+    assert "syncs-apart" in codes
+    assert "syncs-apart" not in {warning.code for warning in compare(runs, "write.lat.mean").warnings}
 
 
 def test_three_variants_stand_side_by_side() -> None:
