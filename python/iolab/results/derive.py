@@ -1,0 +1,126 @@
+"""From evidence to numbers: the only road. Files of one run in, observations, verdict, series and histograms out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .. import registry
+from ..errors import FormatError
+from ..formats.detect import detect
+from ..formats.fio_pool import pool_jobs
+from ..formats.tables import DeviceSamples, DeviceTable, FioLogTable, FioOutput
+from ..verdict import Verdict
+from . import device_metrics, fio_metrics
+from .evidence import measured_files, read_environment
+from .facts import DamagedFile, RunFacts
+from .gates.base import Gate
+from .gates.stall import moved_series, stalls
+from .load_series import load_series
+from .model import Derived, Observation, RunPlan, Series
+from .series import cut, device_series
+
+@dataclass
+class _Read:
+    """Tables of a run's files, by kind, and the files that failed."""
+
+    fio: FioOutput | None = None
+    fio_file: str = ""
+    devices: dict[str, DeviceSamples] = field(default_factory=dict)
+    device_files: dict[str, str] = field(default_factory=dict)
+    monitor_files: list[str] = field(default_factory=list)
+    logs: dict[str, FioLogTable] = field(default_factory=dict)
+    damaged: list[DamagedFile] = field(default_factory=list)
+    assumptions: list[str] = field(default_factory=list)
+
+
+def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None = None) -> Derived:
+    """Everything that a run's evidence says.
+
+    Args:
+        run_dir: the run's directory; every file in it is tried by content.
+        plan: its `run.json`.
+        reference: environment of the first run on the same host, to which this one's is held.
+
+    A damaged file costs this run (INVALID, with the reason), never more; nothing here raises for bad evidence.
+    """
+    read = _read_all(run_dir)
+    devices = {name: cut(samples, plan.window) for name, samples in read.devices.items()}
+    series = device_series(devices, plan.window)
+    series.update(load_series(read.logs, plan.window))
+    recorded = read_environment(run_dir)
+    environment = {**({} if read.fio is None or read.fio.version is None else {"fio": read.fio.version}),
+                   **recorded.get("fingerprint", {})}
+    facts = RunFacts(
+        plan=plan, fio=read.fio, fio_file=read.fio_file, pooled=None if read.fio is None else pool_jobs(read.fio.jobs),
+        devices=devices, monitor_files=tuple(read.monitor_files), series=series, damaged=tuple(read.damaged),
+        environment=environment, reference=reference or {}, host=_host_numbers(recorded))
+    gates: list[Gate] = [gate() for gate in registry.load_all("gate")]
+    verdict = Verdict.of(reason for gate in gates for reason in gate.judge(facts))
+    observations = [*fio_metrics.observations(facts), *device_metrics.observations(devices, read.device_files),
+                    *_stall(facts, read)]
+    return Derived(tuple(observations), verdict, tuple(series.values()), tuple(fio_metrics.histograms(facts)),
+                   tuple(dict.fromkeys(read.assumptions)), environment, facts.options)
+
+
+def _read_all(run_dir: Path) -> _Read:
+    read = _Read()
+    for path in measured_files(run_dir):
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            read.damaged.append(DamagedFile(path.name, error.strerror or str(error)))
+            continue
+        name = detect(data, path.name)
+        if name is None:
+            continue
+        try:
+            table = registry.load("format", name)().read(data, path.name)
+        except FormatError as error:
+            read.damaged.append(DamagedFile(path.name, error.message))
+            continue
+        _take(read, path.name, table)
+    return read
+
+
+def _take(read: _Read, file: str, table: Any) -> None:
+    if isinstance(table, FioOutput):
+        if read.fio is None:
+            read.fio, read.fio_file = table, file
+        else:
+            read.assumptions.append(f"{file} is left out: {read.fio_file} is the run's result")
+            return
+        read.assumptions += table.assumptions
+    elif isinstance(table, DeviceTable):
+        read.monitor_files.append(file)
+        read.assumptions += table.assumptions
+        if table.damaged:
+            line, reason = table.damaged[0]
+            read.damaged.append(DamagedFile(file, f"line {line}: {reason} ({len(table.damaged)} such lines)"))
+        for name, samples in table.devices.items():
+            read.devices[name] = samples
+            read.device_files[name] = file
+    elif isinstance(table, FioLogTable):
+        read.logs[file] = table
+
+
+def _stall(facts: RunFacts, read: _Read) -> list[Observation]:
+    """`stall.seconds`: seconds in stalls of the series that the gate looks at; absent where nothing was watched."""
+    found = moved_series(facts)
+    if found is None or not len(found[0].values) or not (found[0].values > 0).any():
+        return []
+    seconds = float(sum(length for _, length in stalls(found[0])))
+    file = read.monitor_files[0] if found[0].name.startswith("device.") else next(iter(read.logs), "")
+    return [Observation("stall.seconds", seconds, "s", file, found[0].name)]
+
+
+def _host_numbers(environment: Mapping[str, Any]) -> dict[str, float]:
+    facts = environment.get("facts", {})
+    return {name: float(facts[name]) for name in ("memory_bytes", "cpus") if isinstance(facts.get(name), int | float)}
+
+
+def series_named(derived: Derived, name: str) -> Series | None:
+    """The series of that name, or None."""
+    return next((series for series in derived.series if series.name == name), None)

@@ -1,0 +1,66 @@
+"""Observations of what the target's devices did: means over the window, summed or averaged over devices."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from ..formats.tables import DeviceSamples
+from ..metrics import of
+from .model import Observation
+
+_COLUMNS = {"device.util": "util", "device.queue": "queue", "device.read.iops": "read.iops", "device.write.iops": "write.iops",
+            "device.read.bw": "read.bw", "device.write.bw": "write.bw"}
+
+
+def observations(devices: Mapping[str, DeviceSamples], files: Mapping[str, str]) -> Iterator[Observation]:
+    """Each metric that every device has: a mean over each device's own samples, then the sum (or mean) over devices.
+
+    Seconds in which a device's counters are unknown (nan) are left out of its mean.
+    """
+    if not devices:
+        return
+    file = next(iter(files.values()), "")
+    for metric, column in _COLUMNS.items():
+        means = [_mean(samples, column) for samples in devices.values()]
+        known = [mean for mean in means if mean is not None]
+        if len(known) != len(means):
+            continue
+        pooled = float(np.mean(known)) if of(metric).pools == "mean" else float(np.sum(known))
+        field, unit = next(iter(devices.values())).source_fields.get(column, (column, ""))
+        over = f"{field} of {', '.join(devices)}" if len(devices) <= 8 else f"{field} of {len(devices)} devices"
+        yield Observation(metric, pooled, of(metric).unit, file, over, None, unit)
+    waiting = _await(devices)
+    if waiting is not None:
+        yield Observation("device.await", waiting, "s", file, f"await of {len(devices)} devices, weighted by I/Os")
+
+
+def _mean(samples: DeviceSamples, column: str) -> float | None:
+    values = samples.columns.get(column)
+    if values is None or not len(values):
+        return None
+    mean = float(values.mean())
+    if not math.isnan(mean):
+        return mean
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
+
+
+def _await(devices: Mapping[str, DeviceSamples]) -> float | None:
+    """Mean latency over all I/Os: each interval's await counts as often as it has I/Os."""
+    waited = ios = 0.0
+    for samples in devices.values():
+        columns = samples.columns
+        pairs = [("read.await", "read.iops"), ("write.await", "write.iops")]
+        if not all(name in columns for pair in pairs for name in pair):
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            for latency, rate in pairs:
+                known = np.isfinite(columns[latency]) & np.isfinite(columns[rate])
+                waited += float(np.sum(columns[latency][known] * columns[rate][known]))
+                ios += float(np.sum(columns[rate][known]))
+    return waited / ios if ios > 0 else None

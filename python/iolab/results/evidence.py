@@ -1,0 +1,77 @@
+"""The files that a run leaves, and how they are found again: `runs/<id>/` with `run.json` beside the tools' own files.
+
+Evidence is written once. Everything else in a results directory can be made again from it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import FormatError
+from .manifest import write_atomically
+from .model import RunPlan
+
+SCHEMA = 1
+RUNS = "runs"
+PLAN_FILE = "run.json"
+ENVIRONMENT_FILE = "environment.json"
+
+OWN_FILES = {PLAN_FILE, ENVIRONMENT_FILE}
+"""Files of a run directory that iolab itself writes about the run, as opposed to what tools measured."""
+
+
+def write_plan(run_dir: Path, plan: RunPlan, *, durable: bool = True) -> None:
+    """Write `run.json`: the plan as plain data. `durable=False` leaves the fsync out (imports, which can be made again)."""
+    data = {"schema": SCHEMA, **dataclasses.asdict(plan)}
+    text = json.dumps(data, indent=1, default=_plain) + "\n"
+    if durable:
+        write_atomically(run_dir / PLAN_FILE, text)
+    else:
+        (run_dir / PLAN_FILE).write_text(text, "utf-8")
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if hasattr(value, "items") else list(value) if isinstance(value, tuple) else str(value)
+
+
+def read_plan(run_dir: Path) -> RunPlan:
+    """The plan that `write_plan` wrote; FormatError where it is missing or damaged."""
+    path = run_dir / PLAN_FILE
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        if data.pop("schema") != SCHEMA:
+            raise FormatError("of a schema that this iolab doesn't read", where=path)
+        if data.get("window") is not None:
+            data["window"] = (int(data["window"][0]), int(data["window"][1]))
+        data["command"] = tuple(data.get("command", ()))
+        return RunPlan(**data)
+    except FileNotFoundError:
+        raise FormatError("has no run.json: the run was never finished", where=run_dir) from None
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise FormatError(f"can't be read as a run's plan: {error!r}", where=path) from None
+
+
+def run_directories(directory: Path) -> Iterator[Path]:
+    """Run directories of a results directory, in order of their number."""
+    runs = directory / RUNS
+    if runs.is_dir():
+        yield from sorted(path for path in runs.iterdir() if path.is_dir())
+
+
+def measured_files(run_dir: Path) -> list[Path]:
+    """The tools' files of a run, sorted by name."""
+    return sorted(path for path in run_dir.iterdir()
+                  if path.name not in OWN_FILES and not path.name.startswith(".") and path.is_file())
+
+
+def read_environment(directory: Path) -> dict[str, Any]:
+    """`environment.json` of a run or of a results directory; empty where there is none or it is damaged."""
+    try:
+        data = json.loads((directory / ENVIRONMENT_FILE).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}

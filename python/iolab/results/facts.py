@@ -1,0 +1,148 @@
+"""What one run's evidence says, gathered once for observations and gates alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ..errors import UsageError
+from ..formats.tables import DeviceSamples, FioDirection, FioJob, FioOutput, Latency
+from ..units import parse_fio_size, parse_fio_time
+from .model import RunPlan, Series
+
+SYNC_ENGINES = {"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "null", "falloc", "ftruncate", "filecreate", "filestat",
+                "filedelete", "net", "netsplice", "splice", "e4defrag", "cpuio"}
+"""fio engines that hold one I/O at a time whatever iodepth says (fio(1), iodepth)."""
+
+
+@dataclass(frozen=True)
+class DamagedFile:
+    """A file of the run that could not be read, with its reason."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """Everything that gates may ask of one run.
+
+    Attributes:
+        fio, fio_file: the load's own result and the file it came from; None where there is none.
+        pooled: the run's jobs as one: operation to its sums.
+        devices: name to samples, cut to the window. monitor_files: files that a monitor wrote.
+        series: name to per-second series.
+        damaged: files that could not be read.
+        environment, reference: this run's host facts and those of the results' first run on that host.
+        host: further facts of the host, `memory_bytes` and `cpus` among them, where known.
+    """
+
+    plan: RunPlan
+    fio: FioOutput | None = None
+    fio_file: str = ""
+    pooled: FioJob | None = None
+    devices: Mapping[str, DeviceSamples] = field(default_factory=dict)
+    monitor_files: tuple[str, ...] = ()
+    series: Mapping[str, Series] = field(default_factory=dict)
+    damaged: Sequence[DamagedFile] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    reference: Mapping[str, str] = field(default_factory=dict)
+    host: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def options(self) -> Mapping[str, str]:
+        """What fio echoed of its options, global below the first job's; never complete (flags are missing)."""
+        if self.fio is None:
+            return {}
+        first = self.fio.jobs[0].options if self.fio.jobs else {}
+        return {**self.fio.global_options, **first}
+
+    @cached_property
+    def jobs(self) -> int | None:
+        """Concurrent jobs: the plan's, else fio's echo, else the number of entries."""
+        if self.plan.jobs is not None:
+            return self.plan.jobs
+        echoed = self.options.get("numjobs", "")
+        if echoed.isdigit():
+            return int(echoed)
+        return len(self.fio.jobs) if self.fio is not None and self.fio.jobs else None
+
+    @cached_property
+    def depth(self) -> int:
+        """I/Os in flight per job: 1 for engines that hold one at a time, `iodepth` otherwise."""
+        if self.plan.depth is not None:
+            return self.plan.depth
+        if self.options.get("ioengine", "psync") in SYNC_ENGINES:
+            return 1
+        echoed = self.options.get("iodepth", "1")
+        return int(echoed) if echoed.isdigit() else 1
+
+    @cached_property
+    def offered_iops(self) -> float | None:
+        """Offered rate of an open loop over all jobs, 1/s: the plan's, else echoed rate_iops x jobs."""
+        if self.plan.offered_iops is not None:
+            return self.plan.offered_iops
+        rates = [float(part) for part in self.options.get("rate_iops", "").split(",") if part.strip().isdigit()]
+        if not rates or self.jobs is None:
+            return None
+        # "read,write,trim" gives a rate each; one number holds for every direction that runs
+        active = [name for name in ("read", "write", "trim") if name in self.directions]
+        per_job = rates[0] * max(len(active), 1) if len(rates) == 1 else sum(
+            rate for name, rate in zip(("read", "write", "trim"), rates, strict=False) if name in active)
+        return per_job * self.jobs if per_job > 0 else None
+
+    @cached_property
+    def asked_runtime(self) -> float | None:
+        """Seconds that the measured window was to last."""
+        if self.plan.runtime is not None:
+            return self.plan.runtime
+        return self._option(parse_fio_time, "runtime", "timeout")
+
+    @cached_property
+    def asked_bytes(self) -> int | None:
+        """Bytes that the jobs were to move in all when bounded by size; None where unknown."""
+        size = self._option(parse_fio_size, "io_size", "size")
+        return None if size is None or self.jobs is None else int(size) * self.jobs
+
+    def _option(self, parse: object, *names: str) -> float | None:
+        for name in names:
+            text = self.options.get(name)
+            if text is None:
+                continue
+            try:
+                return float(parse(text))  # type: ignore[operator]
+            except UsageError:
+                return None
+        return None
+
+    @property
+    def directions(self) -> Mapping[str, FioDirection]:
+        """Operations that ran, pooled over jobs."""
+        return {} if self.pooled is None else self.pooled.directions
+
+    @cached_property
+    def parts(self) -> Mapping[str, FioDirection]:
+        """Operations that add up to the whole: fio's `mixed` stands for read, write and trim, and beside them too."""
+        apart = {name: direction for name, direction in self.directions.items() if name != "mixed"}
+        return apart if apart.keys() - {"sync"} else self.directions
+
+    @cached_property
+    def runtime(self) -> float:
+        """Seconds that the load measured: the longest operation's."""
+        return max((direction.runtime for direction in self.directions.values()), default=0.0)
+
+    @cached_property
+    def iops(self) -> float:
+        """I/Os per second over all operations except syncs."""
+        return sum(direction.iops for name, direction in self.parts.items() if name != "sync")
+
+    @cached_property
+    def cpu(self) -> float:
+        """User plus system share of one CPU that a job took on average."""
+        return 0.0 if self.pooled is None else self.pooled.user_cpu + self.pooled.system_cpu
+
+
+def mean_latency(direction: FioDirection) -> Latency | None:
+    """The latency that a job waits for: `lat`, else `clat` (terse output and old files without it)."""
+    return direction.latencies.get("lat") or direction.latencies.get("clat")

@@ -1,0 +1,1 @@
+"""Gates: each looks at one way in which a run's numbers can lie. One file each, its definition in its docstring."""

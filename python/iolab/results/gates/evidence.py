@@ -1,0 +1,33 @@
+"""Is the evidence there and readable?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...verdict import Reason
+from ..facts import RunFacts
+from .base import invalid, suspect
+
+
+class EvidenceGate:
+    """INVALID without a readable result of the load, or with any file damaged; SUSPECT where fio wrote text into its JSON.
+
+    fio prints errors of I/O units and "terminating on signal" into the output file ahead of the document
+    (fio issues 731, 2048), so text there means that something happened.
+    """
+
+    name = "evidence"
+
+    def judge(self, facts: RunFacts) -> Iterable[Reason]:
+        """One reason per damaged file, one for a missing result, one for leading text."""
+        for damaged in facts.damaged:
+            yield invalid("damaged-file", f"{damaged.file} can't be used: {damaged.reason}", file=damaged.file)
+        if facts.fio is None:
+            if not facts.damaged:
+                yield invalid("no-result", "fio left no result: no file of the run is fio output")
+            return
+        if not facts.directions:
+            yield invalid("no-io", "fio's result holds no I/O at all", file=facts.fio_file)
+        if facts.fio.leading_text:
+            first = facts.fio.leading_text.splitlines()[0][:120]
+            yield suspect("text-in-json", f"fio wrote text before its JSON: '{first}'", file=facts.fio_file)

@@ -1,0 +1,36 @@
+"""Was the load steady over the window?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...stats.steady import HALVES_LIMIT, RANGE_LIMIT, SLOPE_LIMIT, steady
+from ...verdict import Reason
+from ..facts import RunFacts
+from .base import suspect
+
+
+class SteadyGate:
+    """SUSPECT when the load's own per-second throughput fails SNIA's range or slope test, or its halves differ.
+
+    SNIA Performance Test Specification 2.0.2, "Steady State": range within 20 % of the average, best-fit slope within
+    10 %. `stats.steady` says how seconds become rounds. Devices alone are no measure: write-back moves in bursts.
+    """
+
+    name = "steady"
+
+    def judge(self, facts: RunFacts) -> Iterable[Reason]:
+        """The load's bytes per second; silent below ten samples and on open loops, whose rate is given."""
+        series = facts.series.get("load.bw")
+        found = None if series is None or facts.offered_iops is not None else steady(series.values)
+        if found is None or found.ok:
+            return
+        said = []
+        if found.range_share > RANGE_LIMIT:
+            said.append(f"range {100 * found.range_share:.0f} % of the average")
+        if found.slope_share > SLOPE_LIMIT:
+            said.append(f"drift {100 * found.slope_share:.0f} % over the window")
+        if not 1 / HALVES_LIMIT <= found.halves_ratio <= HALVES_LIMIT:
+            said.append(f"second half at {100 * found.halves_ratio:.0f} % of the first")
+        yield suspect("not-steady", f"not steady: {', '.join(said)}", range_share=found.range_share,
+                      slope_share=found.slope_share, halves_ratio=found.halves_ratio)

@@ -1,0 +1,54 @@
+"""Per-second series of what the load itself saw, from fio's own logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from ..errors import FormatError
+from ..formats.fio_seconds import PerSecond, per_second
+from ..formats.tables import FioLogTable
+from .model import Series
+
+_KIND = re.compile(r"(?:^|_)(bw|iops)(?:\.\d+)?\.log")
+_UNITS: dict[str, str] = {"bw": "B/s", "iops": "1/s"}
+
+
+def load_series(logs: Mapping[str, FioLogTable], window: tuple[int, int] | None) -> dict[str, Series]:
+    """`read.iops`, `write.bw`... and `load.bw`, the sum over operations, from the logs of all jobs of a run.
+
+    Args:
+        logs: file name to table; bandwidth and rate logs are told by fio's names (`..._bw.1.log`).
+        window: the measured window, realtime ns; logs with epoch times are cut to it.
+
+    Logs that don't fit together (a damaged time) yield no series.
+    """
+    found: dict[str, Series] = {}
+    kinds: tuple[Literal["bw", "iops"], ...] = ("bw", "iops")
+    for kind in kinds:
+        tables = [table for file, table in logs.items() if (match := _KIND.search(file)) and match[1] == kind]
+        try:
+            rates = per_second(tables, kind)
+        except FormatError:
+            continue
+        time, inside = _window(rates, window)
+        for operation, values in rates.rates.items():
+            name = f"{operation}.{kind}"
+            found[name] = Series(name, _UNITS[kind], time[inside], values[inside])
+        if kind == "bw" and rates.rates:
+            total = np.sum(list(rates.rates.values()), axis=0)
+            found["load.bw"] = Series("load.bw", "B/s", time[inside], total[inside])
+    return found
+
+
+def _window(rates: PerSecond, window: tuple[int, int] | None) -> tuple[np.ndarray, np.ndarray]:
+    """End of each second since the window's start, and which seconds lie inside, give or take half of one."""
+    ends = rates.time + 1.0
+    if window is None or rates.origin == 0:
+        return ends, np.ones(len(ends), bool)
+    relative = ends + rates.origin - window[0] / 1e9
+    length = (window[1] - window[0]) / 1e9
+    return relative, (relative >= 0.5) & (relative <= length + 0.5)

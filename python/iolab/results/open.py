@@ -1,0 +1,134 @@
+"""A results directory, opened: its runs with observations and verdicts, series on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..errors import FormatError, ResultsError
+from ..metrics import find, sort_key
+from ..verdict import Level, Reason, Verdict
+from .cache import evidence_key, read_cache, table_of, write_cache
+from .cache_details import Details, read_details, write_details
+from .evidence import read_environment, read_plan, run_directories
+from .manifest import Manifest, read_manifest
+from .model import Derived, Histogram, Run, RunPlan, Series
+from .published import published_runs
+
+Progress = Callable[[int, int], None]
+"""Called with (runs read, runs in all) while evidence is read."""
+
+
+class Results:
+    """Runs of one study, imported tree or published table.
+
+    Attributes:
+        path: the results directory; manifest: its manifest; runs: in order of their number.
+    """
+
+    def __init__(self, path: Path, *, progress: Progress | None = None) -> None:
+        """Open; ResultsError where it is no results directory. Evidence is read anew only where the cache is stale."""
+        self.path = path
+        self.manifest: Manifest = read_manifest(path)
+        self._derived: dict[str, Derived] = {}
+        self.runs: list[Run] = self._load(progress)
+
+    def _load(self, progress: Progress | None) -> list[Run]:
+        if self.manifest.origin == "table":
+            return published_runs(self.path)
+        key = self._key = evidence_key(self.path)
+        cached = read_cache(self.path, key)
+        if cached is not None:
+            return cached
+        directories = list(run_directories(self.path))
+        runs, references = [], dict[str, dict[str, str]]()
+        for number, run_dir in enumerate(directories, 1):
+            runs.append(self._run(run_dir, references))
+            if progress is not None:
+                progress(number, len(directories))
+        write_cache(self.path, runs, key)
+        write_details(self.path, self._derived, key)
+        return runs
+
+    def _run(self, run_dir: Path, references: dict[str, dict[str, str]]) -> Run:
+        try:
+            plan = read_plan(run_dir)
+        except FormatError as error:
+            # a run without a readable plan was killed before it ended: it is shown, and counts for nothing
+            plan = RunPlan(run=run_dir.name, variant="?", factors={}, status="failed")
+            return Run(plan, run_dir, {}, Verdict.of([Reason("no-plan", Level.INVALID, str(error.message))]))
+        from .derive import derive
+
+        derived = derive(run_dir, plan, reference=references.get(plan.host))
+        references.setdefault(plan.host, dict(derived.environment))
+        self._derived[plan.run] = derived
+        observations = {observation.metric: observation for observation in derived.observations}
+        return Run(plan, run_dir, observations, derived.verdict, derived.environment, derived.assumptions,
+                   derived.options)
+
+    @cached_property
+    def _by_id(self) -> dict[str, Run]:
+        return {run.id: run for run in self.runs}
+
+    def run(self, run_id: str) -> Run | None:
+        """The run of that name, or None."""
+        return self._by_id.get(run_id)
+
+    def metrics(self) -> list[str]:
+        """Metrics that at least one run has, in the order in which reports list them."""
+        return sorted({name for run in self.runs for name in run.observations}, key=sort_key)
+
+    @property
+    def baseline(self) -> str | None:
+        """The study's baseline, where it is among the runs."""
+        name = self.manifest.baseline
+        return name if any(run.variant == name for run in self.runs) else None
+
+    def default_metric(self) -> str:
+        """What to look at first: the rate of the operation that did most, else the first headline metric there is.
+
+        ResultsError where no run has any observation.
+        """
+        have = self.metrics()
+        rates = [name for name in have if name.endswith(".iops") and not name.startswith(("device.", "offered"))]
+        if rates:
+            return max(rates, key=lambda name: sum(run.value(name) or 0.0 for run in self.runs))
+        if not have:
+            raise ResultsError("no run has a usable result", where=self.path, hint="iolab show says why, run by run")
+        return next((name for name in have if (known := find(name)) is not None and known.headline), have[0])
+
+    def observations(self) -> Any:
+        """All observations as a `pyarrow.Table` (`.to_pandas()` where pandas is there), one row each; see `cache.table_of`."""
+        return table_of(self.runs)
+
+    def series(self, run_id: str) -> tuple[Series, ...]:
+        """Per-second series of a run, read from its evidence."""
+        return self._details(run_id)[0]
+
+    def histograms(self, run_id: str) -> tuple[Histogram, ...]:
+        """Latency histograms of a run, read from its evidence; empty unless fio wrote json+."""
+        return self._details(run_id)[1]
+
+    def _details(self, run_id: str) -> tuple[tuple[Series, ...], tuple[Histogram, ...]]:
+        """From what was just derived, else from the cache, else from the evidence."""
+        run = self._by_id[run_id]
+        if run.plan.status == "published" or run.plan.variant == "?":
+            return (), ()
+        if run_id not in self._derived and run_id in self._cached_details:
+            return self._cached_details[run_id]
+        if run_id not in self._derived:
+            from .derive import derive
+
+            self._derived[run_id] = derive(run.evidence, run.plan)
+        return self._derived[run_id].series, self._derived[run_id].histograms
+
+    @cached_property
+    def _cached_details(self) -> Details:
+        return read_details(self.path, self._key) or {}
+
+    def environment(self) -> dict[str, Any]:
+        """`environment.json` of the results, else of the first run that has one: `{"fingerprint", "facts"}`, or empty."""
+        found = read_environment(self.path)
+        return found or next((facts for run in self.runs if (facts := read_environment(run.evidence))), {})

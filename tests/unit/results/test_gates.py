@@ -1,0 +1,172 @@
+"""The gates that look at the numbers themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from support.fio_files import iostat, job, output, write_run
+
+from iolab.results.derive import derive
+from iolab.results.model import Derived, RunPlan
+from iolab.verdict import Level
+
+PLAN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={"numjobs": 4}, jobs=4, runtime=10.0, exit_code=0)
+
+
+def derived(tmp_path: Path, text: str, plan: RunPlan = PLAN, environment: dict[str, object] | None = None,
+            reference: dict[str, str] | None = None, **files: str) -> Derived:
+    write_run(tmp_path, text, plan=plan, **files)
+    if environment is not None:
+        (tmp_path / "environment.json").write_text(json.dumps(environment))
+    return derive(tmp_path, plan, reference=reference)
+
+
+def found(result: Derived) -> dict[str, Level]:
+    return {reason.code: reason.level for reason in result.verdict.reasons}
+
+
+@pytest.mark.parametrize(("latency_ns", "cpu", "expected"), [
+    (1e6, 5.0, {}),                                          # L = C
+    (1.02e6, 5.0, {}),                                       # within 3 %
+    (1.04e6, 5.0, {"littles-law": Level.INVALID}),           # more in flight than jobs
+    (1e9, 5.0, {"littles-law": Level.INVALID}),              # ns read as µs
+    (0.9e6, 5.0, {"time-outside-io": Level.SUSPECT}),        # slow I/O, idle CPU: who waits?
+    (0.9e6, 95.0, {"time-outside-io": Level.OK, "cpu-bound": Level.SUSPECT}),
+])
+def test_littles_law(tmp_path: Path, latency_ns: float, cpu: float, expected: dict[str, Level]) -> None:
+    assert found(derived(tmp_path, output(job(latency_ns=latency_ns, cpu=cpu)))) == expected
+
+
+def test_time_outside_fast_io_is_only_a_note(tmp_path: Path) -> None:
+    result = derived(tmp_path, output(job(iops=80_000, latency_ns=30_000)))
+    assert (result.verdict.level, found(result)) == (Level.OK, {"time-outside-io": Level.OK})
+    assert "time outside I/O: 40.0 %" in result.verdict.notes[0].text
+
+
+def test_depth_counts_for_asynchronous_engines_only(tmp_path: Path) -> None:
+    deep = output(job(jobs=64), ioengine="libaio", iodepth="16", numjobs="4")
+    assert found(derived(tmp_path / "a", deep)) == {}
+    capped = output(job(), ioengine="psync", iodepth="16", numjobs="4")
+    assert found(derived(tmp_path / "b", capped)) == {}
+
+
+def test_an_open_loop_is_held_to_its_rate_not_to_littles_law(tmp_path: Path) -> None:
+    reached = derived(tmp_path / "a", output(job(latency_ns=1e5), rate_iops="1000", numjobs="4"))
+    assert found(reached) == {}
+    missed = derived(tmp_path / "b", output(job(latency_ns=1e5), rate_iops="2000", numjobs="4"))
+    assert found(missed) == {"saturated": Level.OK}
+    assert missed.verdict.notes[0].data == {"achieved_iops": 4000.0, "offered_iops": 8000.0}
+
+
+def test_numjobs_of_the_path_serves_the_offered_rate_where_the_echo_lacks_it(tmp_path: Path) -> None:
+    missed = derived(tmp_path, output(job(latency_ns=1e5), rate_iops="2000"))
+    assert missed.verdict.notes[0].data["offered_iops"] == 8000.0
+
+
+@pytest.mark.parametrize(("rows", "seconds"), [
+    ([800.0] * 10, None), ([800.0, 0, 0] * 3 + [800.0], None), ([800.0] * 4 + [0.0] * 3 + [800.0] * 3, 3),
+    ([0.0] * 3 + [800.0] * 2 + [0.0] * 4 + [800.0], 7),
+])
+def test_stalls(tmp_path: Path, rows: list[float], seconds: int | None) -> None:
+    result = derived(tmp_path, output(job()), iostat__sdb_txt=iostat([(kb, 50.0) for kb in rows]))
+    stall = next((reason for reason in result.verdict.reasons if reason.code == "stall"), None)
+    assert (None if stall is None else (stall.level, stall.data["seconds"])) == (None if seconds is None else (Level.SUSPECT, seconds))
+    observed = {observation.metric: observation.value for observation in result.observations}
+    assert observed["stall.seconds"] == (seconds or 0)
+
+
+def test_a_stall_is_one_only_when_every_device_stops(tmp_path: Path) -> None:
+    stopped = iostat([(800.0, 50.0)] * 3 + [(0.0, 0.0)] * 7)
+    other = iostat([(800.0, 50.0)] * 10, "sdc")
+    assert found(derived(tmp_path, output(job()), iostat__sdb_txt=stopped, iostat__sdc_txt=other)) == {}
+
+
+def test_devices_that_never_moved_did_not_stall(tmp_path: Path) -> None:
+    result = derived(tmp_path, output(job()), iostat__sdb_txt=iostat([(0.0, 0.0)] * 10))
+    assert found(result) == {"devices-idle": Level.OK}
+
+
+def test_busy_is_the_mean_over_all_devices(tmp_path: Path) -> None:
+    result = derived(tmp_path, output(job()), iostat__sdb_txt=iostat([(800.0, 80.0)] * 10),
+                     iostat__sdc_txt=iostat([(800.0, 20.0)] * 10, "sdc"))
+    observed = {observation.metric: observation for observation in result.observations}
+    assert observed["device.util"].value == pytest.approx(0.5)
+    assert observed["device.write.bw"].value == pytest.approx(1600 * 1024)
+
+
+def test_a_dead_monitor(tmp_path: Path) -> None:
+    result = derived(tmp_path, output(job()), iostat__sdb_txt=iostat([(800.0, 50.0)] * 4))
+    assert found(result) == {"monitor-dead": Level.INVALID}
+    assert "4 of 10 samples" in result.verdict.reasons[0].text
+
+
+def test_a_monitor_that_left_nothing(tmp_path: Path) -> None:
+    plan = dataclasses.replace(PLAN, extra={"sources": ["diskstats"]})
+    assert found(derived(tmp_path, output(job()), plan)) == {"monitor-missing": Level.INVALID}
+
+
+def test_a_damaged_monitor_file_costs_the_run(tmp_path: Path) -> None:
+    rows = iostat([(800.0, 50.0)] * 10).replace("800.00", "8oo.00", 1)
+    result = derived(tmp_path, output(job()), iostat__sdb_txt=rows)
+    assert found(result)["damaged-file"] is Level.INVALID
+
+
+@pytest.mark.parametrize(("runtime", "level"), [(9.9, Level.OK), (9.7, Level.INVALID), (11.4, Level.OK), (12.0, Level.SUSPECT)])
+def test_runtime(tmp_path: Path, runtime: float, level: Level) -> None:
+    assert derived(tmp_path, output(job(runtime=runtime))).verdict.level is level
+
+
+def test_a_size_that_is_done_may_end_a_run(tmp_path: Path) -> None:
+    plan = dataclasses.replace(PLAN, runtime=180.0)
+    result = derived(tmp_path, output(job(), size="2m", numjobs="4"), plan)
+    assert found(result) == {"ended-by-size": Level.OK}
+
+
+def test_a_cpu_bound_host(tmp_path: Path) -> None:
+    environment = {"fingerprint": {}, "facts": {"cpus": 2, "memory_bytes": 2**30}}
+    assert found(derived(tmp_path, output(job(cpu=48.0)), environment=environment)) == {"cpu-bound": Level.SUSPECT}
+
+
+def test_environment_drift(tmp_path: Path) -> None:
+    environment = {"fingerprint": {"kernel": "6.1.0-18", "fio": "fio-3.33"}, "facts": {}}
+    result = derived(tmp_path, output(job()), environment=environment, reference={"kernel": "6.1.0-17", "fio": "fio-3.33"})
+    assert found(result) == {"environment-drift": Level.SUSPECT}
+    assert "kernel was '6.1.0-17'" in result.verdict.reasons[0].text
+
+
+def test_compression_that_is_none(tmp_path: Path) -> None:
+    echo = output(job(), buffer_compress_percentage="0")
+    assert found(derived(tmp_path / "a", echo)) == {"compression": Level.OK}
+    known = dataclasses.replace(PLAN, extra={"options": {"buffer_compress_percentage": 0}})
+    assert found(derived(tmp_path / "b", output(job()), known)) == {"compression": Level.SUSPECT}
+    refilled = dataclasses.replace(PLAN, extra={"options": {"buffer_compress_percentage": 0, "refill_buffers": 1}})
+    assert found(derived(tmp_path / "c", output(job()), refilled)) == {}
+
+
+def test_reads_that_fit_in_memory(tmp_path: Path) -> None:
+    entry = job()
+    entry["read"], entry["write"] = entry["write"], entry["read"]
+    environment = {"fingerprint": {}, "facts": {"memory_bytes": 2**34}}
+    result = derived(tmp_path, output(entry, size="64m", numjobs="4"), environment=environment)
+    assert found(result) == {"fits-in-memory": Level.OK}
+
+
+def test_a_drifting_load(tmp_path: Path) -> None:
+    log = "".join(f"{1000 * (second + 1)}, {32000 - 2500 * second}, 1, 8192, 0\n" for second in range(10))
+    assert found(derived(tmp_path / "a", output(job()), fio_bw_log="")) == {}
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "fio_bw.log").write_text(log)
+    assert found(derived(tmp_path / "b", output(job()))) == {"not-steady": Level.SUSPECT}
+
+
+def test_observations_name_their_source(tmp_path: Path) -> None:
+    result = derived(tmp_path, output(job(), numjobs="4"))
+    observed = {observation.metric: observation for observation in result.observations}
+    latency = observed["write.lat.mean"]
+    assert (latency.value, latency.unit) == (pytest.approx(1e-3), "s")
+    assert (latency.source_file, latency.source_field, latency.source_unit) == ("fio.json", "jobs[0].write.lat_ns.mean", "ns")
+    assert latency.source_value == pytest.approx(1e6)
+    assert observed["littles_law"].value == pytest.approx(1.0)
