@@ -5,6 +5,7 @@ Caches like `observations.parquet`, under the same key; removing them loses noth
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -101,5 +102,5 @@ def _rows(table: Any, plain: tuple[str, ...], lists: tuple[str, ...]) -> Any:
         chunk = column.chunk(0)
         offsets = chunk.offsets.to_numpy()
         flat = chunk.values.to_numpy()
-        pieces.append([flat[start:end] for start, end in zip(offsets[:-1], offsets[1:], strict=True)])
+        pieces.append([flat[start:end] for start, end in itertools.pairwise(offsets)])
     return zip(*(table.column(name).to_pylist() for name in plain), *pieces, strict=True)

@@ -22,6 +22,7 @@ from .load_series import load_series
 from .model import Derived, Observation, RunPlan, Series
 from .series import cut, device_series
 
+
 @dataclass
 class _Read:
     """Tables of a run's files, by kind, and the files that failed."""

@@ -6,11 +6,11 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from support.fio_files import idle, job, output, write_run
 
 from iolab.results.derive import derive
 from iolab.results.model import RunPlan
 from iolab.verdict import Level, Verdict
+from support.fio_files import idle, job, output, write_run
 
 PLAN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={"numjobs": 4}, jobs=4, runtime=10.0, exit_code=0)
 

@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
-from support.fio_files import iostat, job, output, write_run
 
 from iolab.results.derive import derive
 from iolab.results.model import Derived, RunPlan
 from iolab.verdict import Level
+from support.fio_files import iostat, job, output, write_run
 
 PLAN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={"numjobs": 4}, jobs=4, runtime=10.0, exit_code=0)
 

@@ -61,7 +61,7 @@ def test_device_busy_is_averaged_over_all_disks(results: Results) -> None:
 def test_media_and_rate_are_never_pooled_unasked(results: Results) -> None:
     comparison = compare(results.runs, "write.iops", rows=["numjobs"], cols=["disks"])
     assert comparison.tables == ("submit", "media")
-    assert [warning.code for warning in comparison.warnings][0] == "hidden-variation"
+    assert comparison.warnings[0].code == "hidden-variation"
     assert max(change.pairs for cell in comparison.cells if (change := cell.change)) == 1
     pooled = compare(results.runs, "write.iops", rows=["numjobs"], cols=["disks"], ignore=["media", "submit"])
     assert "media varies within cells (hdd, ssd)" in " ".join(warning.text for warning in pooled.warnings)
