@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from iolab import registry
 from iolab.errors import RunError
 from iolab.hosts.local import LocalHost
+from iolab.targets.base import RunContext
 
 OPTIONS: dict[str, dict[str, Any]] = {"directory": {}}
 """Options with which a target of each kind works on any machine, without privilege."""
@@ -41,7 +42,7 @@ def test_runs_get_fresh_places_and_nothing_remains(kind: str, tmp_path: Path) ->
     try:
         places = []
         for run in ("0001-aa", "0002-bb"):
-            place = Path(target.begin(run, 1 << 20))
+            place = Path(target.begin(RunContext(run, "cell", 1, 1 << 20)).path)
             assert list(place.iterdir()) == []
             (place / "deep").mkdir()
             (place / "deep" / "file").write_bytes(b"x" * 5000)
@@ -58,7 +59,7 @@ def test_runs_get_fresh_places_and_nothing_remains(kind: str, tmp_path: Path) ->
 def test_what_a_torn_run_left_goes_with_the_target(kind: str, tmp_path: Path) -> None:
     target = make(kind, tmp_path / "scratch")
     target.open(1)
-    (Path(target.begin("0001-aa", 1)) / "left").write_text("x")
+    (Path(target.begin(RunContext("0001-aa", "cell", 1, 1)).path) / "left").write_text("x")
     target.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -74,7 +75,7 @@ def test_too_little_room_is_refused_at_first_and_at_every_run(kind: str, tmp_pat
     try:
         target.open(1)
         with pytest.raises(RunError, match="free"):
-            target.begin("0001-aa", 1 << 62)
+            target.begin(RunContext("0001-aa", "cell", 1, 1 << 62))
     finally:
         target.close()
     assert list(tmp_path.iterdir()) == []

@@ -17,7 +17,7 @@ from ..results.evidence import write_plan
 from ..results.model import RunPlan
 from ..sources.base import Source
 from ..study.plan import PlannedRun
-from ..targets.base import Target
+from ..targets.base import RunContext, Target
 from ..workloads.base import Job, Load, Workload
 from .environment import write_run_environment
 from .interrupts import Interrupts
@@ -74,9 +74,10 @@ class Executor:
         write_run_environment(setting.directory, setting.environment)
         job: Job | None = None
         try:
-            place = setting.target.begin(setting.name, load.space_bytes)
+            run = setting.run
+            place = setting.target.begin(RunContext(setting.name, run.cell.identity(), run.block, load.space_bytes))
             try:
-                job = setting.workload.job(place)
+                job = setting.workload.job(place.path)
                 end = self._run(setting, load, job)
             finally:
                 self._tidy(setting)

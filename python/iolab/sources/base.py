@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -41,6 +41,10 @@ class Source(Protocol):
 
     def poll(self) -> None:
         """Take a reading if one is due."""
+        ...
+
+    def latest(self) -> Mapping[str, float]:
+        """The newest reading for whoever watches, such as `device.iops` and `device.bw`, base units; empty before the second."""
         ...
 
     def stop(self) -> None:

@@ -11,7 +11,7 @@ Fields: the kernel's Documentation/admin-guide/iostats.rst.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, TextIO
 
@@ -45,6 +45,8 @@ class DiskstatsSource:
         self._origin = 0.0
         self._next = 0
         self._last = 0.0
+        self._before: tuple[float, int, int] | None = None
+        self._latest: dict[str, float] = {}
         self.readings = 0
         self.lost = 0
 
@@ -62,6 +64,7 @@ class DiskstatsSource:
     def start(self, run_dir: Path) -> None:
         """Write the head and the first reading."""
         self.readings = self.lost = 0
+        self._before, self._latest = None, {}
         self._file = (run_dir / FILE).open("w", encoding="utf-8")
         self._file.write(HEADER)
         self._origin = self._clock.monotonic()
@@ -82,6 +85,10 @@ class DiskstatsSource:
         self.lost += passed - self._next
         self._next = passed + 1
         self._read()
+
+    def latest(self) -> Mapping[str, float]:
+        """I/Os and bytes per second over all devices between the last two readings."""
+        return dict(self._latest)
 
     def stop(self) -> None:
         """One more reading, so that the window's last part is covered, then close.
@@ -108,6 +115,19 @@ class DiskstatsSource:
         # Handed to the kernel at once: a killed study keeps its readings.
         self._file.flush()
         self.readings += 1
+        self._update(lines)
+
+    def _update(self, lines: Sequence[str]) -> None:
+        """Rates since the reading before: completed reads and writes (fields 1 and 5), sectors (3 and 7) of 512 bytes."""
+        try:
+            fields = [[int(field) for field in line.split()[3:10]] for line in lines]
+            ios, sectors = sum(one[0] + one[4] for one in fields), sum(one[2] + one[6] for one in fields)
+        except (ValueError, IndexError):
+            return
+        if self._before is not None and self._last > self._before[0]:
+            passed = self._last - self._before[0]
+            self._latest = {"device.iops": (ios - self._before[1]) / passed, "device.bw": 512 * (sectors - self._before[2]) / passed}
+        self._before = (self._last, ios, sectors)
 
 
 def _device(line: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, cast
@@ -38,6 +39,10 @@ class Cell:
         """Its tables as plain data."""
         return {"target": {"kind": self.target_kind, **self.target.model_dump(mode="json")},
                 "workload": {"kind": self.workload_kind, **self.workload.model_dump(mode="json")}}
+
+    def identity(self) -> str:
+        """A word that is the same for the same cell of the same variant."""
+        return f"{self.variant} {json.dumps(dict(self.factors), sort_keys=True)}"
 
     def label(self) -> str:
         """`variant 'v', numjobs=4`: for messages."""

@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
 
 from ..hosts.base import Host
 from ..hosts.facts import Facts
 from ..hosts.options import Options
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """Which run a target is made ready for.
+
+    Attributes:
+        run: its name; cell: a word that equals for runs of the same cell of the same variant; block: its number.
+        needed_bytes: room that the load may take.
+    """
+
+    run: str
+    cell: str
+    block: int
+    needed_bytes: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a load goes: a fresh, empty directory, or a block device."""
+
+    path: str
+    kind: Literal["directory", "device"] = "directory"
 
 
 class Target(Protocol):
@@ -26,8 +51,16 @@ class Target(Protocol):
         """Check the target and make it ready; RunError where it isn't fit or lacks room for `needed_bytes`."""
         ...
 
-    def begin(self, run: str, needed_bytes: int) -> str:
-        """A fresh, empty directory for one run; RunError where the room is gone."""
+    def begin(self, context: RunContext) -> Place:
+        """A fresh place for one run; RunError where the room is gone."""
+        ...
+
+    def observe(self) -> Mapping[str, Any]:
+        """What the target says of the run that just ended, before its files go: plain data for `target.json`.
+
+        `taken_bytes`: room that the run's files take on the target, after everything was written back; `apparent_bytes`:
+        their size; `fill`: share of the target in use. A key is missing where it can't be told.
+        """
         ...
 
     def end(self, run: str) -> None:

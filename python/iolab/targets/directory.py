@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -12,6 +13,7 @@ from ..hosts.base import Host
 from ..hosts.facts import Facts
 from ..hosts.options import Options
 from ..units import format_quantity
+from .base import Place, RunContext
 from .devices import Backing, backing, device_facts
 from .mounts import Mount, mount_of
 
@@ -65,15 +67,19 @@ class DirectoryTarget:
                          else backing(self._host, self._mount))
         self._check_room(needed_bytes)
 
-    def begin(self, run: str, needed_bytes: int) -> str:
+    def begin(self, context: RunContext) -> Place:
         """A fresh directory named after the run."""
-        self._check_room(needed_bytes)
-        path = self._path_of(run)
+        self._check_room(context.needed_bytes)
+        path = self._path_of(context.run)
         try:
             self._host.make_directory(path)
         except OSError as error:
             raise RunError(f"can't be made: {error.strerror or error}", where=path) from None
-        return path
+        return Place(path)
+
+    def observe(self) -> Mapping[str, Any]:
+        """Nothing yet that a directory of a shared file system could tell for sure."""
+        return {}
 
     def end(self, run: str) -> None:
         """Remove the run's files and wait until the file system has written what it owes, which would bill the next run."""

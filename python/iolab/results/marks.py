@@ -1,0 +1,57 @@
+"""`marks.jsonl`: what happened inside a run, and when: actions, steps of a load, marks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import FormatError
+
+FILE = "marks.jsonl"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One line of `marks.jsonl`.
+
+    Attributes:
+        time_ns: realtime; kind: `action`, `step` or `mark`; label: its name.
+        levels: of a step, the factors that changed and their new levels.
+        data: further facts: a command with its `exit_code` and `seconds`.
+    """
+
+    time_ns: int
+    kind: str
+    label: str
+    levels: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_line(self) -> str:
+        """The mark as a line of JSON with its line end."""
+        return json.dumps({"time_ns": self.time_ns, "kind": self.kind, "label": self.label, "levels": dict(self.levels),
+                           **self.data}, default=str) + "\n"
+
+
+def read_marks(run_dir: Path) -> tuple[Mark, ...]:
+    """The marks of a run in order of time, none without the file; FormatError names the first damaged line.
+
+    A last line without its line end was cut by a kill and is left out.
+    """
+    path = run_dir / FILE
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return ()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"can't be read: {error}", where=path) from None
+    found = []
+    for number, line in enumerate(text.split("\n")[:-1], 1):
+        try:
+            data = json.loads(line)
+            found.append(Mark(int(data.pop("time_ns")), str(data.pop("kind")), str(data.pop("label")), dict(data.pop("levels", {})), data))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FormatError(f"is no mark: {error!r}", where=f"{path}:{number}") from None
+    return tuple(sorted(found, key=lambda mark: mark.time_ns))
