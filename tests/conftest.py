@@ -11,6 +11,15 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests marked `figures` measured, so that the figures that documents state can be read in every run."""
+    passed = [report for report in terminalreporter.stats.get("passed", []) if report.when == "call" and "figures" in report.keywords]
+    lines = [line for report in passed for line in report.capstdout.splitlines() if line.strip()]
+    if lines:
+        terminalreporter.section("measured by the tests")
+        terminalreporter.write_line("\n".join(lines))
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The repository."""

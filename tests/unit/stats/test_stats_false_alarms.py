@@ -8,6 +8,8 @@ from simulated_studies import ADVERSE, EQUAL, FOUR_NOISY, HALF_NOISY, HEAVY, Noi
 
 from iolab.stats import pooling
 
+pytestmark = pytest.mark.figures
+
 STUDIES = 1000
 
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from iolab import _core
 from iolab.stats.tails import pooled_quantiles
 
+pytestmark = pytest.mark.figures
+
 BITS = 6
 VALUES = st.lists(st.integers(0, 10**9), min_size=1, max_size=60)
 
