@@ -32,12 +32,13 @@ def _names(_: click.Context, __: click.Parameter, value: str | None) -> list[str
 @click.option("--where", multiple=True, metavar="FACTOR=LEVEL[,LEVEL]", help="Only these runs; may be given again.")
 @click.option("--knee", is_flag=True, help="Throughput against latency instead: each variant's knee, its scalability, and what "
               "it does at equal throughput and at equal latency.")
+@click.option("--windows", is_flag=True, help="Compare the windows before and after the marks of actions, within each run.")
 @click.option("--unit", help="Unit to write values in, such as us or MiB/s. Default: a readable one.")
 @click.option("--precision", type=click.IntRange(0, 15), help="Digits after the point.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True, help="Of every interval.")
 @format_option(*FORMATS)
 def command(path: Path, metric: str | None, baseline: str | None, rows: list[str] | None, cols: list[str] | None,
-            tables: list[str] | None, ignore: list[str] | None, where: tuple[str, ...], knee: bool,
+            tables: list[str] | None, ignore: list[str] | None, where: tuple[str, ...], knee: bool, windows: bool,
             unit: str | None, precision: int | None, confidence: float, style: str) -> None:
     """Compare every variant with the baseline.
 
@@ -49,13 +50,18 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
     from ..compare.model import Comparison
     from ..compare.render.matrix import render_matrix
     from ..registry import load
+    from ..results.windows import FIRST
 
     results = open_results(path)
     conditions = parse_where(where)
     chosen = metric or results.default_metric()
 
+    runs, base = results.runs, baseline or results.baseline
+    if windows:
+        runs, base = results.window_runs(), baseline or FIRST
+
     def compared(name: str, in_unit: str | None) -> Comparison:
-        return compare(results.runs, name.strip(), baseline=baseline or results.baseline, rows=rows, cols=cols, tables=tables,
+        return compare(runs, name.strip(), baseline=base, rows=rows, cols=cols, tables=tables,
                        ignore=ignore or (), where=conditions, shown_unit=in_unit, confidence=confidence)
 
     if knee:

@@ -6,13 +6,15 @@ import difflib
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from ..errors import UsageError
 from ..metrics import Metric, of, sort_key
 from ..results.model import Run
 from ..stats.blocks import MeanInterval, t_intervals
 from ..stats.exact import sign_flip_p
 from ..stats.multiple import benjamini_hochberg
-from ..stats.power import blocks_needed
+from ..stats.power import blocks_needed, detectable
 from ..units import BASE, unit
 from .axes import Grid, Where, choose, levels, select
 from .cells import Pairing, collect, estimate, pair, scale_of
@@ -78,6 +80,7 @@ def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = Non
         cells=tuple(cells), summaries=summaries(pairings, others, axes, grid, metric, changes, confidence),
         fixed=axes.fixed, warnings=warnings_of(selected, metric, axes, base, others, pairings, changes), footnotes=notes,
         noise_floor=(min(again), max(again)) if again else None, confidence=confidence, alpha=alpha,
+        detectable=_detectable(pairings, metric, alpha),
         shown_unit=_shown_unit(shown_unit, metric, selected))
 
 
@@ -142,6 +145,17 @@ def _changes(pairings: dict[tuple[Place, str], Pairing], metric: Metric, confide
             decided = q is not None and q <= alpha
             found[key] = _with(found[key], q, decided)
     return found
+
+
+def _detectable(pairings: dict[tuple[Place, str], Pairing], metric: Metric, alpha: float) -> float | None:
+    """The smallest change that a cell of median noise and blocks finds, at the level that one of so many cells must pass."""
+    repeated = [pairing.differences for pairing in pairings.values() if len(pairing.differences) >= 2]
+    if not repeated:
+        return None
+    sd = float(np.median([np.std(differences, ddof=1) for differences in repeated]))
+    blocks = int(np.median([len(differences) for differences in repeated]))
+    effect = detectable(sd, blocks, alpha / len(repeated)) if math.isfinite(sd) else None
+    return None if effect is None else scale_of(metric)(effect)
 
 
 def _with(change: Change, q: float | None, decided: bool) -> Change:

@@ -126,6 +126,8 @@ class Comparison:
         footnotes: code to text, in order of first use.
         noise_floor: of an A/A arm: the range of change seen where nothing differs, as (lowest, highest).
         confidence: of every interval; alpha: of decisions after Benjamini-Hochberg.
+        detectable: smallest change that the blocks of a typical cell find with 80 % power as one of the sweep's cells: half of
+            the cells need less. None below two blocks.
         shown_unit: unit in which to write values where one was asked for or published; None chooses a readable one.
     """
 
@@ -146,6 +148,7 @@ class Comparison:
     noise_floor: tuple[float, float] | None = None
     confidence: float = 0.95
     alpha: float = 0.05
+    detectable: float | None = None
     shown_unit: str | None = None
 
     def __str__(self) -> str:

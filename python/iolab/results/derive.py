@@ -19,7 +19,7 @@ from .facts import DamagedFile, RunFacts
 from .gates.base import Gate
 from .gates.stall import moved_series, stalls
 from .load_series import load_series
-from .model import Derived, Observation, RunPlan, Series
+from .model import Derived, Observation, RunPlan
 from .series import cut, device_series
 
 
@@ -120,8 +120,3 @@ def _stall(facts: RunFacts, read: _Read) -> list[Observation]:
 def _host_numbers(environment: Mapping[str, Any]) -> dict[str, float]:
     facts = environment.get("facts", {})
     return {name: float(facts[name]) for name in ("memory_bytes", "cpus") if isinstance(facts.get(name), int | float)}
-
-
-def series_named(derived: Derived, name: str) -> Series | None:
-    """The series of that name, or None."""
-    return next((series for series in derived.series if series.name == name), None)

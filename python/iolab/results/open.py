@@ -128,6 +128,16 @@ class Results:
     def _cached_details(self) -> Details:
         return read_details(self.path, self._key) or {}
 
+    def window_runs(self) -> list[Run]:
+        """The windows between marks, as runs (see `windows`); ResultsError where no run has marks."""
+        from .windows import window_runs
+
+        found = window_runs(self.runs, self.series)
+        if not found:
+            raise ResultsError("no run has marks with seconds between them", where=self.path,
+                               hint="a study's [[actions]] make marks")
+        return found
+
     def environment(self) -> dict[str, Any]:
         """`environment.json` of the results, else of the first run that has one: `{"fingerprint", "facts"}`, or empty."""
         found = read_environment(self.path)

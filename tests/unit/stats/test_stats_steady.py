@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.stats.steady import steady
-from iolab.stats.streaks import longest_streak
 
 
 def test_a_constant_rate_is_steady() -> None:
@@ -75,20 +74,3 @@ def test_the_unit_does_not_matter(values: list[float], scale: float) -> None:
     assert other is not None
     assert (one.range_share, one.slope_share, one.halves_ratio) == pytest.approx(
         (other.range_share, other.slope_share, other.halves_ratio), rel=1e-6, abs=1e-9)
-
-
-@given(st.lists(st.sampled_from([0.0, 1.0, math.nan]), max_size=40))
-def test_the_longest_streak_is_one_and_no_longer_one_exists(values: list[float]) -> None:
-    length, start = longest_streak(values)
-    assert all(value == 0 for value in values[start : start + length])
-    text = "".join("0" if value == 0 else "1" for value in values)
-    assert "0" * (length + 1) not in text
-    assert text.find("0" * length) == start or length == 0
-
-
-def test_streaks() -> None:
-    assert longest_streak([5, 0, 0, 5, 0, 0, 0]) == (3, 4)
-    assert longest_streak([1, 2, 3]) == (0, 0)
-    assert longest_streak([0, math.nan, 0]) == (1, 0)
-    assert longest_streak([5, 1, 2, 9], at_most=2) == (2, 1)
-    assert longest_streak([]) == (0, 0)

@@ -37,6 +37,7 @@ def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, A
             "factors": _factors(comparison, summary.table, (), summary.col), "variant": summary.variant, "cells": summary.cells,
             "of": summary.of, "worst": None if summary.worst is None else dict(zip(comparison.rows, summary.worst, strict=True)),
             "change": _change(summary.change, comparison, precision)} for summary in comparison.summaries],
+        "detectable": None if comparison.detectable is None else change_number(comparison.detectable, comparison),
         "noise_floor": None if floor is None else [change_number(end, comparison) for end in floor],
         "footnotes": comparison.footnotes,
         "warnings": [{"code": warning.code, "text": warning.text} for warning in comparison.warnings],

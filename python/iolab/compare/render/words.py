@@ -145,5 +145,8 @@ def closing_lines(comparison: Comparison) -> list[str]:
         decided = sum(change.decided for change in changes)
         lines.append(f"{100 * comparison.confidence:.0f} % intervals, variance pooled over {pooled} of {len(changes)} cells; "
                      f"{decided} of {len(changes)} changes decided at q <= {comparison.alpha:g} (Benjamini-Hochberg)")
+    if comparison.detectable is not None:
+        size = format_number(change_number(comparison.detectable, comparison), 2)
+        lines.append(f"a typical cell would show a change from {size} {change_unit(comparison)} on (80 % power)")
     lines += [f"note: {warning.text}" for warning in comparison.warnings]
     return lines

@@ -1,0 +1,77 @@
+"""The windows that marks cut a run into, so that before and after an action can be compared within the run itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ..errors import FormatError
+from ..metrics import of
+from .marks import FILE, Mark, read_marks
+from .model import Observation, Run, Series
+
+FIRST = "start"
+"""Name of the window before the first mark."""
+
+ARM = "arm"
+"""Factor that holds a run's variant, since the windows are the variants here."""
+
+SHORTEST = 2
+"""Whole seconds that a window must have to be compared."""
+
+_CUT_KINDS = ("action", "mark")
+
+
+def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) -> list[Run]:
+    """Each window of each marked run as a run of its own: its variant is the window, its values the means of its seconds.
+
+    Args:
+        runs: runs of one study; those without marks or without a known measured window are left out.
+        series: per-second series of a run by its name.
+
+    A window goes from a mark to the next; only whole seconds inside it count, and the second in which a mark falls
+    belongs to none, for an action takes time. Block, host, factors and verdict are the run's, so that windows of the same
+    run are a pair; where several variants were run, theirs is the factor `arm`.
+    """
+    listed = [run for run in runs if run.plan.window is not None]
+    arms = len({run.variant for run in listed}) > 1
+    found: list[Run] = []
+    for run in listed:
+        try:
+            marks = [mark for mark in read_marks(run.evidence) if mark.kind in _CUT_KINDS]
+        except FormatError:
+            continue
+        if marks:
+            found += _windows(run, marks, {one.name: one for one in series(run.id)}, arms)
+    return found
+
+
+def _windows(run: Run, marks: Sequence[Mark], series: Mapping[str, Series], arms: bool) -> Iterable[Run]:
+    assert run.plan.window is not None
+    start, end = run.plan.window
+    cuts = [(FIRST, 0.0), *((mark.label, (mark.time_ns - start) / 1e9) for mark in marks), ("", (end - start) / 1e9)]
+    for (label, after), (_, before) in itertools.pairwise(cuts):
+        observations = _means(series, after, before)
+        if observations:
+            factors = {**({ARM: run.variant} if arms else {}), **run.factors}
+            plan = dataclasses.replace(run.plan, run=f"{run.id}/{label}", variant=label, factors=factors)
+            yield dataclasses.replace(run, plan=plan, observations=observations)
+
+
+def _means(series: Mapping[str, Series], after: float, before: float) -> dict[str, Observation]:
+    """Means over the seconds that lie wholly between two times; a series' time is the end of its second."""
+    found = {}
+    for name, one in series.items():
+        if "[" in name or name in ("load.bw", "device.bw"):
+            continue
+        inside = (one.time - 1.0 >= after - 1e-6) & (one.time <= before + 1e-6)
+        values = one.values[inside]
+        known = values[np.isfinite(values)]
+        if len(known) >= SHORTEST:
+            metric = of(name, one.unit)
+            span = f"{name}, seconds {after:.0f} to {before:.0f}"
+            found[name] = Observation(name, float(known.mean()), metric.unit or one.unit, FILE, span)
+    return found

@@ -1,0 +1,82 @@
+"""Windows between marks: which seconds count, and their comparison within runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from iolab.compare.compare import compare
+from iolab.errors import FormatError
+from iolab.results.marks import FILE, Mark, read_marks
+from iolab.results.model import Run, RunPlan, Series
+from iolab.results.windows import window_runs
+from iolab.verdict import Verdict
+
+T0 = 1_700_000_000_000_000_000
+
+
+def marked(tmp_path: Path, block: int, marks: list[Mark], variant: str = "master") -> Run:
+    run_dir = tmp_path / f"{block}-{variant}"
+    run_dir.mkdir()
+    (run_dir / FILE).write_text("".join(mark.as_line() for mark in marks))
+    plan = RunPlan(run=run_dir.name, variant=variant, factors={"numjobs": 4}, block=block, window=(T0, T0 + 10 * 10**9))
+    return Run(plan, run_dir, {}, Verdict.of([]))
+
+
+def at(second: float, label: str, kind: str = "action") -> Mark:
+    return Mark(T0 + round(second * 1e9), kind, label)
+
+
+def falling(_: str) -> list[Series]:
+    """1000 writes a second for five seconds, then 500."""
+    time = np.arange(1.0, 11.0)
+    return [Series("write.iops", "1/s", time, np.where(time <= 5, 1000.0, 500.0))]
+
+
+def test_windows_become_variants_that_pair_within_their_run(tmp_path: Path) -> None:
+    runs = [marked(tmp_path, block, [at(5.0, "degraded")]) for block in (1, 2, 3)]
+    found = window_runs(runs, falling)
+    assert [(run.variant, run.value("write.iops")) for run in found[:2]] == [("start", 1000.0), ("degraded", 500.0)]
+    comparison = compare(found, "write.iops")
+    cell = next(cell for cell in comparison.cells if cell.variant == "degraded")
+    assert cell.change is not None
+    assert (cell.change.value, cell.change.pairs) == (pytest.approx(-0.5), 3)
+
+
+def test_the_second_of_the_mark_belongs_to_no_window(tmp_path: Path) -> None:
+    found = window_runs([marked(tmp_path, 1, [at(4.5, "late")])], falling)
+    # 0-4 before and 5-10 after; the fifth second, still at full rate, is in neither
+    assert [run.value("write.iops") for run in found] == [1000.0, 500.0]
+    assert found[0].observations["write.iops"].source_field == "write.iops, seconds 0 to 4"
+
+
+def test_several_arms_become_a_factor(tmp_path: Path) -> None:
+    runs = [marked(tmp_path, 1, [at(5, "x")], variant) for variant in ("a", "b")]
+    assert {run.factors["arm"] for run in window_runs(runs, falling)} == {"a", "b"}
+
+
+def test_steps_and_unmarked_runs_make_no_windows(tmp_path: Path) -> None:
+    assert window_runs([marked(tmp_path, 1, [at(5, "2 jobs", "step")]), marked(tmp_path, 2, [])], falling) == []
+
+
+def test_a_window_of_less_than_two_seconds_is_left_out(tmp_path: Path) -> None:
+    found = window_runs([marked(tmp_path, 1, [at(8.5, "x")])], falling)
+    assert [run.variant for run in found] == ["start"]
+
+
+@pytest.mark.parametrize("damage", ['{"time_ns": 1}\n', "[1, 2]\n", "garbage\n", '{"time_ns": "x", "kind": "a", "label": "b"}\n'])
+def test_damaged_marks_are_an_error_of_the_file_and_cost_the_run_its_windows(tmp_path: Path, damage: str) -> None:
+    run = marked(tmp_path, 1, [at(5, "x")])
+    (run.evidence / FILE).write_text(damage)
+    with pytest.raises(FormatError, match=r"marks\.jsonl:1: is no mark"):
+        read_marks(run.evidence)
+    assert window_runs([run], falling) == []
+
+
+def test_a_torn_last_mark_is_left_out(tmp_path: Path) -> None:
+    run = marked(tmp_path, 1, [at(5, "x")])
+    with (run.evidence / FILE).open("a") as file:
+        file.write('{"time_ns": 17000')
+    assert [mark.label for mark in read_marks(run.evidence)] == ["x"]
