@@ -18,15 +18,12 @@ from ..stats.power import blocks_needed, detectable
 from ..units import BASE, unit
 from .axes import Grid, Where, choose, levels, select
 from .cells import Pairing, collect, estimate, pair, scale_of
-from .model import Cell, Change, Comparison, Key
+from .model import AGAIN, Cell, Change, Comparison, Key
 from .remarks import footnotes_of, warnings_of
 from .summaries import summaries
 
 CONFIDENCE = 0.95
 ALPHA = 0.05
-AGAIN = "-again"
-"""Suffix of the arm that runs the baseline a second time (`--a-a`)."""
-
 Place = tuple[Key, Key, Key]
 
 

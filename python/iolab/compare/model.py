@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from ..metrics import Metric
 from ..verdict import Level
 
+AGAIN = "-again"
+"""Suffix of the arm that runs the baseline a second time (`--a-a`)."""
+
 Key = tuple[object, ...]
 """Levels of the factors of one axis, in the order of the axis's names."""
 
@@ -160,6 +163,13 @@ class Comparison:
         from .render.markdown import MarkdownRenderer
 
         return MarkdownRenderer().render(self)
+
+    @property
+    def again(self) -> tuple[int, int]:
+        """(false alarms, cells) of the A/A arm: decided changes where nothing differs, of those that could be decided."""
+        found = [cell.change for cell in self.cells if cell.variant == self.baseline + AGAIN and cell.change is not None]
+        testable = [change for change in found if change.p is not None]
+        return sum(change.decided for change in testable), len(testable)
 
     def cell(self, table: Key, row: Key, col: Key, variant: str) -> Cell | None:
         """The cell at a place, or None where it was not measured."""

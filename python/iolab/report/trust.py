@@ -47,6 +47,12 @@ def trust(comparisons: Sequence[Comparison], runs: Sequence[Run]) -> list[Senten
                 f"{comparison.metric.title}: where nothing differs (the baseline against itself) cells still show "
                 f"{change_text(low, comparison)} to {change_text(high, comparison)}."
             )
+            alarms, cells = comparison.again
+            if cells:
+                text += (
+                    f" {alarms} of {count_text(cells, 'cell')} raised a false alarm; stated is at most "
+                    f"{100 * comparison.alpha:g} % of studies with any."
+                )
             sentences.append(Sentence(text=text, section=comparison.metric.name))
     saturated = _saturated(comparisons)
     if saturated:

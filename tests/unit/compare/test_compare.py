@@ -166,7 +166,9 @@ def test_the_a_a_arm_gives_the_noise_floor_and_is_no_part_of_the_family() -> Non
     comparison = compare(runs, "write.iops")
     assert comparison.noise_floor is not None
     assert -0.05 < comparison.noise_floor[0] <= comparison.noise_floor[1] < 0.05
-    assert "noise floor (A/A)" in registry.load("renderer", "text")().render(comparison)
+    text = registry.load("renderer", "text")().render(comparison)
+    assert "noise floor (A/A)" in text
+    assert "false alarms: 0 of 2 cells" in text
 
 
 def test_shares_are_compared_in_points() -> None:

@@ -39,6 +39,7 @@ def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, A
             "change": _change(summary.change, comparison, precision)} for summary in comparison.summaries],
         "detectable": None if comparison.detectable is None else change_number(comparison.detectable, comparison),
         "noise_floor": None if floor is None else [change_number(end, comparison) for end in floor],
+        "again": dict(zip(("false_alarms", "cells"), comparison.again, strict=True)) if floor is not None else None,
         "footnotes": comparison.footnotes,
         "warnings": [{"code": warning.code, "text": warning.text} for warning in comparison.warnings],
     }

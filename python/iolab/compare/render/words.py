@@ -138,7 +138,9 @@ def closing_lines(comparison: Comparison) -> list[str]:
     lines = [f"{sign} {comparison.footnotes[code]}" for code, sign in marks(comparison).items()]
     if comparison.noise_floor is not None:
         low, high = (_signed(end, comparison, None) for end in comparison.noise_floor)
-        lines.append(f"noise floor (A/A): {low} to {high}")
+        alarms, cells = comparison.again
+        said = f"; false alarms: {alarms} of {cells} cells (stated: any at all in at most {100 * comparison.alpha:g} % of studies)"
+        lines.append(f"noise floor (A/A): {low} to {high}{said if cells else ''}")
     changes = [cell.change for cell in comparison.cells if cell.change is not None]
     if any(change.low is not None for change in changes):
         pooled = sum(change.pooled for change in changes)
