@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..results.model import Run
+from .achieved import AchievedLevel
 from .model import Key
 
 Where = Mapping[str, Sequence[str]]
@@ -113,8 +114,8 @@ def levels(runs: Iterable[Run], names: Sequence[str]) -> tuple[Key, ...]:
             order[name].setdefault(run.factors.get(name), len(order[name]))
 
     def rank(key: Key) -> tuple[tuple[int, float], ...]:
-        return tuple((0, float(level)) if isinstance(level, int | float) else (1, float(order[name][level]))
-                     for name, level in zip(names, key, strict=True))
+        return tuple((0, float(getattr(level, "asked", level))) if isinstance(level, int | float | AchievedLevel)
+                     else (1, float(order[name][level])) for name, level in zip(names, key, strict=True))
 
     return tuple(sorted(keys, key=rank))
 
@@ -138,7 +139,7 @@ def choose(runs: Sequence[Run], rows: Sequence[str] | None, cols: Sequence[str] 
     counts = {name: len({run.factors.get(name) for run in runs}) for name in names}
     asked = {*(rows or ()), *(cols or ()), *(tables or ()), *ignored}
     free = [name for name in names if counts[name] > 1 and name not in asked]
-    numeric = {name for name in names if all(isinstance(run.factors.get(name), int | float) for run in runs)}
+    numeric = {name for name in names if all(isinstance(run.factors.get(name), int | float | AchievedLevel) for run in runs)}
     by_size = sorted(free, key=lambda name: (name not in LOADS, name in BLOCK_SIZES, name not in numeric, -counts[name]))
     chosen_rows = tuple(rows) if rows is not None else tuple(by_size[:1])
     rest = [name for name in by_size if name not in chosen_rows]

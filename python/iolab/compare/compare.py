@@ -16,6 +16,7 @@ from ..stats.exact import sign_flip_p
 from ..stats.multiple import benjamini_hochberg
 from ..stats.power import blocks_needed, detectable
 from ..units import BASE, unit
+from .achieved import with_achieved
 from .axes import Grid, Where, choose, levels, select
 from .cells import Pairing, collect, estimate, pair, scale_of
 from .model import AGAIN, Cell, Change, Comparison, Key
@@ -47,7 +48,7 @@ def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = Non
 
     Raises UsageError for a metric, factor, level or baseline that isn't there.
     """
-    selected = select(runs, where or {})
+    selected = with_achieved(select(runs, where or {}))
     if not selected:
         raise UsageError("no run meets the conditions", where="--where")
     metric = _metric(metric_name, selected)

@@ -16,6 +16,7 @@ from ..stats.knee import knee_over_repetitions
 from ..stats.means import geometric_mean, log_mean_interval
 from ..stats.scalability import NoFit, UslFit, fit_usl
 from ..verdict import Level
+from .achieved import with_achieved
 from .axes import LOADS, key_of, levels, unknown_factor
 from .cells import worst
 from .curve_model import Curve, CurvePoint, Curves
@@ -54,7 +55,7 @@ def curves(runs: Sequence[Run], *, operation: str | None = None, load: str | Non
     Raises:
         UsageError: there is no such factor, operation, metric or baseline, or no factor is a load.
     """
-    named = [run for run in runs if run.variant != "?"]
+    named = with_achieved([run for run in runs if run.variant != "?"])
     if not named:
         raise UsageError("there is no run to draw a curve of")
     operation, throughput = _observed(named, operation, throughput, latency)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ..achieved import AchievedLevel
 from ..model import Cell, Change, Comparison, Key
 from .words import change_number, change_unit
 
@@ -30,12 +31,12 @@ def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, A
         "schema": 1, "kind": "comparison",
         "metric": {"name": metric.name, "title": metric.title, "unit": metric.unit, "better": metric.better, "change": metric.change},
         "baseline": comparison.baseline, "variants": list(comparison.variants), "rows": list(comparison.rows),
-        "cols": list(comparison.cols), "tables": list(comparison.tables), "fixed": comparison.fixed,
+        "cols": list(comparison.cols), "tables": list(comparison.tables), "fixed": _plain(comparison.fixed),
         "confidence": comparison.confidence, "alpha": comparison.alpha, "change_unit": change_unit(comparison),
         "cells": [_cell(cell, comparison, precision) for cell in comparison.cells],
         "summaries": [{
             "factors": _factors(comparison, summary.table, (), summary.col), "variant": summary.variant, "cells": summary.cells,
-            "of": summary.of, "worst": None if summary.worst is None else dict(zip(comparison.rows, summary.worst, strict=True)),
+            "of": summary.of, "worst": None if summary.worst is None else _plain(dict(zip(comparison.rows, summary.worst, strict=True))),
             "change": _change(summary.change, comparison, precision)} for summary in comparison.summaries],
         "detectable": None if comparison.detectable is None else change_number(comparison.detectable, comparison),
         "noise_floor": None if floor is None else [change_number(end, comparison) for end in floor],
@@ -47,7 +48,11 @@ def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, A
 
 def _factors(comparison: Comparison, table: Key, row: Key, col: Key) -> dict[str, object]:
     names = [*comparison.tables, *(comparison.rows if row else ()), *comparison.cols]
-    return {**comparison.fixed, **dict(zip(names, (*table, *row, *col), strict=True))}
+    return _plain({**comparison.fixed, **dict(zip(names, (*table, *row, *col), strict=True))})
+
+
+def _plain(levels: dict[str, object]) -> dict[str, object]:
+    return {name: level.asked if isinstance(level, AchievedLevel) else level for name, level in levels.items()}
 
 
 def _cell(cell: Cell, comparison: Comparison, precision: int | None) -> dict[str, Any]:
