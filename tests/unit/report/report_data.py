@@ -10,6 +10,7 @@ import numpy as np
 
 from iolab.results.manifest import Manifest
 from iolab.results.model import Histogram, Observation, Run, RunPlan, Series
+from iolab.results.windows import window_runs
 from iolab.verdict import Level, Reason, Verdict
 
 UNITS = {"write.iops": "1/s", "write.bw": "B/s", "write.lat.mean": "s", "device.util": "1", "stall.seconds": "s"}
@@ -53,6 +54,9 @@ class HandMade:
 
     def histograms(self, run_id: str) -> Sequence[Histogram]:
         return self._histograms.get(run_id, ())
+
+    def window_runs(self) -> list[Run]:
+        return window_runs(self.runs, self.series)
 
     def environment(self) -> dict[str, Any]:
         return self._environment
