@@ -38,7 +38,7 @@ def test_windows_get_a_section_with_their_change(results: Results) -> None:
     assert section.title.startswith("Windows: write: I/O operations")
     text = section.model_dump_json()
     assert "disk pulled" in text
-    assert "−50.0 %" in text or "-50.0 %" in text
+    assert "−50.0\u00a0%" in text
     assert section.charts
 
 
