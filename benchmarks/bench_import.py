@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -35,8 +34,7 @@ def main() -> None:
         print(f"left out: {DATA.name} is absent (set IOLAB_DATA to its directory)")
         return
     with tempfile.TemporaryDirectory() as scratch:
-        with tarfile.open(DATA) as archive:
-            archive.extractall(scratch, filter="data")
+        quiet("tar", "-xf", str(DATA), "-C", scratch)
         tree = next(path for path in Path(scratch).iterdir() if path.is_dir())
         results = Path(scratch) / "results"
 

@@ -103,24 +103,38 @@ def _opened(source: Path, beside: Path, layout: Layout, link: bool) -> Iterator[
 def _unpack(archive: tarfile.TarFile, directory: str, layout: Layout) -> list[str]:
     """Extract the files of runs, found with or without a single top folder; returns folders with fio results left out.
 
-    An archive of which nothing matches is unpacked whole, so that the error can show one of its paths.
+    Only regular files are written, each below the directory whatever its name says. Of an archive of which nothing
+    matches the folders alone are made, so that the error can show one of its paths.
     """
     skipped: dict[str, None] = {}
+    folders: dict[PurePosixPath, None] = {}
     taken = 0
     for member in archive:
-        if not member.isfile():
-            continue
         path = PurePosixPath(member.name)
+        if not member.isfile() or path.is_absolute() or ".." in path.parts:
+            continue
+        folders[path.parent] = None
         inner = PurePosixPath(*path.parts[1:])
         if any(layout.match(str(each)) is not None for each in (path.parent, inner.parent, path, inner)):
-            archive.extract(member, directory, filter="data")
+            _extract(archive, member, Path(directory, path))
             taken += 1
         elif _is_fio_result(path.name):
             skipped[str(inner.parent)] = None
-    if not taken:
-        archive.extractall(directory, filter="data")
-        return []
-    return list(skipped)
+    if taken:
+        return list(skipped)
+    for folder in folders:
+        Path(directory, folder).mkdir(parents=True, exist_ok=True)
+    return []
+
+
+def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
+    """Write one file with its time. `extract(filter=...)` would do, but came with Python 3.11.4 only."""
+    content = archive.extractfile(member)
+    assert content is not None
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with content, place.open("wb") as file:
+        shutil.copyfileobj(content, file)
+    os.utime(place, (member.mtime, member.mtime))
 
 
 def _is_fio_result(name: str) -> bool:

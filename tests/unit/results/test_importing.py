@@ -72,6 +72,28 @@ def test_an_archive_with_one_top_folder(tree: Path, tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+def test_an_archive_cannot_write_outside_the_results(tree: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "evil.tar"
+    inside = tree / "master/1-hdd/fio-2-jobs/fio.json"
+    with tarfile.open(archive, "w") as file:
+        file.add(inside, "master/1-hdd/fio-2-jobs/fio.json")
+        file.add(inside, "../outside/1-hdd/fio-2-jobs/fio.json")
+        file.add(inside, str(tmp_path / "absolute/1-hdd/fio-2-jobs/fio.json"))
+    (tmp_path / "below").mkdir()
+    assert import_tree(archive, LAYOUT, tmp_path / "below" / "out").runs >= 1
+    assert not (tmp_path / "outside").exists()
+    assert not (tmp_path / "below" / "outside").exists()
+    assert not (tmp_path / "absolute").exists()
+
+
+def test_an_archive_that_matches_nothing_shows_one_of_its_paths(tree: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "tree.tar"
+    with tarfile.open(archive, "w") as file:
+        file.add(tree, "study")
+    with pytest.raises(UsageError, match=r"a path at that depth is 'study/(master|project)'"):
+        import_tree(archive, "{variant}/nothing", tmp_path / "out")
+
+
 def test_single_files_can_be_runs(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     for jobs in (1, 2):
