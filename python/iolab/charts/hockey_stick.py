@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from ..compare.axes import level_text
 from ..compare.curve_model import Curve, Curves
 from ..compare.model import Key
 from ..stats.knee import KneeEstimate
@@ -17,7 +18,7 @@ from .axes import ValueAxis, value_axis
 from .drawing import Layer, layer
 from .labels import Box, place
 from .lines import Drawn, Spot, at, colours, layers, rows_of
-from .loads import level_text, named_text
+from .loads import named_text
 from .model import Chart, Row, slug, specify, unchecked
 from .panels import Panels, panels
 from .reference import Reference, fitting, reference_layers

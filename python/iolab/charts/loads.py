@@ -10,17 +10,9 @@ from typing import Literal
 
 import altair as alt
 
+from ..compare.axes import level_text
 from ..compare.model import Key
 from .axes import NUMBER, WIDE
-
-
-def level_text(level: object) -> str:
-    """A factor's level as an axis prints it."""
-    if isinstance(level, bool):
-        return "on" if level else "off"
-    if isinstance(level, float):
-        return f"{level:.12g}"
-    return str(level)
 
 
 def key_text(key: Key) -> str:

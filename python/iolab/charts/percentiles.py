@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import altair as alt
 
+from ..compare.axes import level_text
 from ..results.model import Histogram
 from ..units import format_quantity
 from . import words
 from .axes import value_axis
 from .lines import Drawn, Spot, layers, rows_of
-from .loads import level_text
 from .model import Chart, Row, slug, specify, unchecked
 from .panels import panels
 

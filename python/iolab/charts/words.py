@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from ..compare.axes import level_text
 from ..compare.model import Change, Comparison, Estimate, Key
 from ..metrics import Metric
 from ..units import format_number, format_quantity, readable_unit, unit
 from ..verdict import Level
-from .loads import level_text, named_text
+from .loads import named_text
 
 MINUS = "−"
 

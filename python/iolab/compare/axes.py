@@ -76,8 +76,10 @@ def _level(run: Run, name: str) -> Any:
 
 
 def level_text(level: object) -> str:
-    """A level as a user types it: 4, not 4.0."""
-    return f"{level:g}" if isinstance(level, float) else str(level)
+    """A level as a user types it: 4, not 4.0; true, as in TOML."""
+    if isinstance(level, bool):
+        return "true" if level else "false"
+    return f"{level:.12g}" if isinstance(level, float) else str(level)
 
 
 def axis_text(names: Iterable[str], key: Key) -> str:

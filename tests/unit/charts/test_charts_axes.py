@@ -52,7 +52,7 @@ def test_labels_that_would_collide_are_turned_and_then_thinned() -> None:
 
 
 def test_headings_name_their_factors() -> None:
-    assert named_text(("disks", "compression", "sync"), (4, 0.5, True)) == "disks = 4, compression = 0.5, sync = on"
+    assert named_text(("disks", "compression", "sync"), (4, 0.5, True)) == "disks = 4, compression = 0.5, sync = true"
     assert key_text(()) == ""
 
 
