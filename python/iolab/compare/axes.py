@@ -76,7 +76,9 @@ def _level(run: Run, name: str) -> Any:
 
 
 def level_text(level: object) -> str:
-    """A level as a user types it: 4, not 4.0; true, as in TOML."""
+    """A level as a user types it: 4, not 4.0; true, as in TOML; a dash for a factor that the cell lacks."""
+    if level is None:
+        return "—"
     if isinstance(level, bool):
         return "true" if level else "false"
     return f"{level:.12g}" if isinstance(level, float) else str(level)
@@ -115,9 +117,13 @@ def levels(runs: Iterable[Run], names: Sequence[str]) -> tuple[Key, ...]:
         for name in names:
             order[name].setdefault(run.factors.get(name), len(order[name]))
 
+    def place(name: str, level: object) -> tuple[int, float]:
+        if isinstance(level, AchievedLevel):
+            return 0, level.asked
+        return (0, float(level)) if isinstance(level, int | float) else (1, float(order[name][level]))
+
     def rank(key: Key) -> tuple[tuple[int, float], ...]:
-        return tuple((0, float(getattr(level, "asked", level))) if isinstance(level, int | float | AchievedLevel)
-                     else (1, float(order[name][level])) for name, level in zip(names, key, strict=True))
+        return tuple(place(name, level) for name, level in zip(names, key, strict=True))
 
     return tuple(sorted(keys, key=rank))
 

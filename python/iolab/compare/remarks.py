@@ -54,6 +54,7 @@ def warnings_of(runs: Sequence[Run], metric: Metric, axes: Axes, baseline: str, 
         levels = _listed({level_text(run.factors.get(name)) for run in runs})
         found.append(Warning("hidden-variation", f"hidden variation: {name} varies within cells ({levels})"))
     found += _environment(runs)
+    found += _devices(runs)
     if re.fullmatch(r"write\.(lat|clat)\..*", metric.name) and any(run.value("sync.lat.mean") is not None for run in runs):
         found.append(Warning("syncs-apart", "fio times syncs apart: a write's latency leaves out the time in fsync and fdatasync, "
                              "which sync.lat.mean has"))
@@ -85,6 +86,18 @@ def _environment(runs: Sequence[Run]) -> list[Warning]:
         found += [Warning("hidden-variation", f"hidden variation: {name} of the host differs between runs ({_listed(seen)})")
                   for name, seen in values.items() if len(seen) > 1]
     return found
+
+
+def _devices(runs: Sequence[Run]) -> list[Warning]:
+    """Devices that held up their peers in some runs: such a target isn't the same as one without them."""
+    slow: dict[str, int] = {}
+    for run in runs:
+        for reason in run.verdict.reasons:
+            if reason.code == "slow-device":
+                name = str(reason.data.get("device", "?"))
+                slow[name] = slow.get(name, 0) + 1
+    return [Warning("hidden-variation", f"hidden variation: the target's devices differ: {name} is slower than its peers in {count} of "
+                    f"{len(runs)} runs") for name, count in sorted(slow.items())]
 
 
 def _listed(texts: set[str], most: int = 4) -> str:

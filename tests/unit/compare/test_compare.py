@@ -17,7 +17,7 @@ from iolab.compare.compare import compare
 from iolab.compare.model import Cell, Comparison
 from iolab.errors import UsageError
 from iolab.results.model import Run
-from iolab.verdict import Level
+from iolab.verdict import Level, Reason, Verdict
 from support.runs import run
 
 
@@ -134,6 +134,13 @@ def test_hidden_variation_is_named() -> None:
     kernels = [run(variant, 100.0, environment={"kernel": kernel}) for variant, kernel in (("master", "6.1"), ("project", "6.6"))]
     texts = [warning.text for warning in compare(kernels, "write.iops").warnings]
     assert "hidden variation: kernel of the host differs between runs (6.1, 6.6)" in texts
+
+
+def test_a_slow_device_is_hidden_variation() -> None:
+    slow = Verdict.of([Reason("slow-device", Level.SUSPECT, "sdc took 9 ms for an I/O", {"device": "sdc"})])
+    runs = [run("master", 100.0), dataclasses.replace(run("project", 50.0), verdict=slow)]
+    texts = [warning.text for warning in compare(runs, "write.iops").warnings]
+    assert "hidden variation: the target's devices differ: sdc is slower than its peers in 1 of 2 runs" in texts
 
 
 def test_runs_of_different_hosts_are_no_pair() -> None:
