@@ -1,13 +1,14 @@
 """What is measured: the one registry of metrics with unit, direction, how values pool, and how arms are compared.
 
 A metric's name is `<operation>.<quantity>` for what the load saw (`write.iops`, `write.clat.p99`), `device.<quantity>`
-for what the target's devices did, and a word of its own for the rest. Percentiles are open-ended: any `p<per cent>`.
+for what the target's devices did (`device.util[sdb]` for one of several), `host.<quantity>` for what the machine did,
+and a word of its own for the rest. Percentiles are open-ended: any `p<per cent>`.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 OPERATIONS = ("read", "write", "trim", "mixed", "sync")
@@ -54,6 +55,27 @@ _FIXED = [
     Metric("device.read.bw", "device read throughput", "B/s", None),
     Metric("device.write.bw", "device write throughput", "B/s", None),
     Metric("stall.seconds", "seconds in stalls (no byte moved)", "s", "lower", "difference", "max", "nothing"),
+    *(Metric(f"host.cpu.{name}", title, "1", None, "difference", "mean") for name, title in (
+        ("busy", "host CPU busy"), ("user", "host CPU in programs"), ("system", "host CPU in the kernel"),
+        ("iowait", "host CPU idle with I/O outstanding"), ("steal", "host CPU taken by the hypervisor"),
+        ("busiest", "busiest CPU, mean over the window"))),
+    Metric("host.context_switches", "context switches of the host", "1/s", None),
+    Metric("host.interrupts", "interrupts of the host", "1/s", None),
+    Metric("host.tasks.blocked", "tasks blocked in I/O", "", None, "difference", "mean"),
+    Metric("host.memory.available", "memory available, least in the window", "B", None),
+    Metric("host.memory.cached", "page cache", "B", None),
+    Metric("host.memory.dirty", "dirty memory, mean", "B", None, "difference"),
+    Metric("host.memory.dirty.max", "dirty memory, most in the window", "B", None, "difference", "max", "nothing"),
+    Metric("host.memory.writeback", "memory under writeback, mean", "B", None, "difference"),
+    *(Metric(f"host.vmstat.{name}", f"{title} per second", "1/s", None, "difference") for name, title in (
+        ("dirtied", "pages dirtied"), ("written", "pages written back"), ("direct_reclaim", "direct reclaims"),
+        ("swap_in", "pages swapped in"), ("swap_out", "pages swapped out"), ("major_faults", "major page faults"))),
+    *(Metric(f"host.pressure.{resource}.{share}", f"time in which {whose} waited for {name}", "1", None, "difference", "mean")
+      for resource, name in (("io", "I/O"), ("cpu", "CPU"), ("memory", "memory"))
+      for share, whose in (("some", "some task"), ("full", "all tasks"))),
+    Metric("target.compression", "achieved compression, bytes in files over room taken", "", None, "ratio", "mean"),
+    Metric("target.fill", "share of the target in use after the run", "1", None, "difference", "mean"),
+    Metric("write.amplification", "device bytes written per byte that the load wrote, within the window", "", "lower", "ratio", "mean"),
     Metric("offered.iops", "offered rate", "1/s", None),
     Metric("cpu.usr", "user CPU of the load, per job", "1", "lower", "difference", "mean"),
     Metric("cpu.sys", "system CPU of the load, per job", "1", "lower", "difference", "mean"),
@@ -65,6 +87,10 @@ _BY_NAME = {metric.name: metric for metric in _FIXED}
 
 _OPERATION = re.compile(rf"({'|'.join(OPERATIONS)})\.(iops|bw|ios|bytes|time)")
 _SUMMARY = re.compile(rf"({'|'.join(OPERATIONS)})\.(lat|clat|slat)\.(mean|min|max|stddev|p(\d{{1,2}}(?:\.\d+)?|100))")
+
+_OF_DEVICE = re.compile(r"(device\.[a-z.]+)\[(.+)\]")
+_PER_SECOND = re.compile(rf"({'|'.join(OPERATIONS)})\.(lat|clat|slat)")
+"""A series only: its mean over the window is `write.lat.mean`, as fio itself measured it."""
 
 _QUANTITIES: dict[str, tuple[str, str, Literal["higher", "lower"] | None, bool]] = {
     "iops": ("I/O operations per second", "1/s", "higher", True),
@@ -94,6 +120,11 @@ def find(name: str) -> Metric | None:
         shown = f"{kind}.{summary}" in _HEADLINE_SUMMARIES
         return Metric(name, title, "s", "lower", "ratio", "bins" if percent else ("max" if extreme else "mean"),
                       "nothing" if extreme else "normal", headline=shown)
+    if (match := _OF_DEVICE.fullmatch(name)) and (whole := _BY_NAME.get(match[1])) is not None:
+        title = f"{whole.title.partition(',')[0]} of {match[2]}"
+        return replace(whole, name=name, title=title, headline=False)
+    if match := _PER_SECOND.fullmatch(name):
+        return Metric(name, f"{match[1]}: mean {_LATENCY[match[2]]} per second", "s", "lower", "ratio", "mean")
     return None
 
 
@@ -117,7 +148,7 @@ def sort_key(name: str) -> tuple[int, str]:
     order = ("iops", "bw", "time", "lat.mean", "clat.mean", "lat.p", "clat.p", "max", "device.util", "stall")
     # numbers as numbers, so that p5 stands before p40
     natural = re.sub(r"\d+", lambda match: match[0].zfill(3), name)
-    for place, part in enumerate(order):
+    for place, part in enumerate(() if name.startswith("host.") else order):
         if part in name and not (name.startswith("device.") and part in ("iops", "bw")):
             return place, natural
     return len(order), natural

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -146,6 +149,81 @@ def test_links_are_followed(host: Host, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to(tmp_path / "real")
     assert host.resolve(f"{tmp_path}/link/x") == f"{tmp_path}/real/x"
     assert host.list_directory(f"{tmp_path}/link") == ["x"]
+
+
+def running(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def test_the_environment_of_a_program_is_the_hosts_and_what_is_added(host: Host, tmp_path: Path) -> None:
+    code = "import os; print(os.environ['ADDED'], 'PATH' in os.environ)"
+    process = host.start([sys.executable, "-c", code], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e",
+                         environment={"ADDED": "a b=c"})
+    assert process.wait(30) == 0
+    if isinstance(host, FakeHost):
+        assert host.environments == [{"ADDED": "a b=c"}]
+    else:
+        assert (tmp_path / "o").read_text() == "a b=c True\n"
+
+
+def test_a_leftover_is_ended_by_its_id_and_start_time_alone(host: Host, tmp_path: Path) -> None:
+    process = host.start(sleeper(host), cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e", environment={"MARK": "1"})
+    assert process.started is not None
+    if isinstance(host, FakeHost):
+        host.leftovers.add((process.pid, process.started))
+    try:
+        assert host.end_leftover(process.pid, process.started + 1, "MARK=1") == []  # a pid that was used again
+        assert host.end_leftover(process.pid, process.started, "MARK=1") == [process.pid]
+        assert host.end_leftover(process.pid, process.started, "MARK=1") == []
+        assert isinstance(host, FakeHost) or process.wait(0) == 128 + 15
+    finally:
+        process.end()
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_members_of_a_leftover_group_go_where_they_carry_its_mark(tmp_path: Path, marked: bool) -> None:
+    host = LocalHost()
+    code = ("import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); child = os.fork(); "
+            "child and open('child', 'w').write(str(child)); time.sleep(1000)")
+    process = host.start([sys.executable, "-c", code], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e",
+                         environment={"MARK": "mine"})
+    assert process.started is not None
+    try:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and not ((tmp_path / "child").exists() and (tmp_path / "child").read_text()):
+            time.sleep(0.02)
+        child = int((tmp_path / "child").read_text())
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(10)
+        ended = host.end_leftover(process.pid, process.started, "MARK=mine" if marked else "MARK=other", grace=0.2)
+        assert ended == ([child] if marked else [])
+        assert running(child) is not marked
+        if not marked:
+            os.kill(child, signal.SIGKILL)
+    finally:
+        process.end()
+
+
+def test_the_kernels_log_begins_now_and_closes(host: Host) -> None:
+    log = host.kernel_log()
+    if log is None:
+        pytest.skip("this user may not read the kernel's log")
+    assert all(isinstance(line, str) for line in log.new())
+    if isinstance(host, FakeHost):
+        assert host.messages is not None
+        host.messages.append("warn  [    1.000000] text")
+        assert log.new() == ["warn  [    1.000000] text"]
+    elif os.access("/dev/kmsg", os.W_OK):
+        word = f"iolab test {os.getpid()}"
+        Path("/dev/kmsg").write_text(f"<5>{word}\n")
+        assert sum(line.startswith("notice[") and line.endswith(word) for line in log.new()) == 1
+        assert not any(word in line for line in log.new())
+    log.close()
+    log.close()
 
 
 def test_the_local_host_is_registered() -> None:

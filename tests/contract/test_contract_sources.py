@@ -9,8 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from iolab import registry
-from iolab.errors import FormatError
+from iolab.errors import FormatError, RunError
 from iolab.formats.detect import detect
+from iolab.formats.tables import DeviceTable, HostTable
 from iolab.hosts.fake import FakeHost
 from support.acting import fake_host
 
@@ -28,6 +29,18 @@ def host() -> FakeHost:
 def make(kind: str, host: FakeHost, *devices: str) -> Any:
     plugin = registry.load("source", kind)
     return plugin(plugin.options(), host, host.clock, devices)
+
+
+def files(directory: Path) -> list[Path]:
+    """What readers look at: hidden files are nobody's measurement."""
+    return [path for path in directory.iterdir() if not path.name.startswith(".")]
+
+
+def lengths(table: object) -> set[int]:
+    """How many values the columns of a table have."""
+    assert isinstance(table, DeviceTable | HostTable)
+    parts = table.devices.values() if isinstance(table, DeviceTable) else [table]
+    return {len(values) for part in parts for values in part.columns.values()}
 
 
 def test_it_names_itself_has_defaults_and_forbids_unknown_options(kind: str) -> None:
@@ -50,13 +63,12 @@ def test_a_run_of_ten_seconds_is_covered(kind: str, host: FakeHost, tmp_path: Pa
         source.poll()
         source.poll()  # not due again yet: nothing is read twice
     source.stop()
-    assert source.readings == 11
-    assert source.lost == 0
-    [file] = tmp_path.iterdir()
+    assert (source.readings, source.lost, source.trouble) == (11, 0, "")
+    [file] = files(tmp_path)
+    assert file.name.startswith(f"{kind}.")  # by this the gates know whose it is
     name = detect(file.read_bytes(), file.name)
     assert name is not None
-    table = registry.load("format", name)().read(file.read_bytes(), file.name)
-    assert {len(values) for device in table.devices.values() for values in device.columns.values()} == {10}
+    assert lengths(registry.load("format", name)().read(file.read_bytes(), file.name)) == {10}
 
 
 def test_a_torn_file_is_read_as_far_as_it_goes_or_refused(kind: str, host: FakeHost, tmp_path: Path) -> None:
@@ -65,16 +77,29 @@ def test_a_torn_file_is_read_as_far_as_it_goes_or_refused(kind: str, host: FakeH
     for _ in range(5):
         host.clock.sleep(1.0)
         source.poll()
-    [file] = tmp_path.iterdir()  # before the stop: what a kill would leave
+    [file] = files(tmp_path)  # before the stop: what a kill would leave
     data = file.read_bytes()
     name = detect(data, file.name)
     assert name is not None
+    rows = set()
     for cut in range(len(data)):
         try:
-            registry.load("format", name)().read(data[:cut], file.name)
+            rows |= lengths(registry.load("format", name)().read(data[:cut], file.name))
         except FormatError:
             continue
+    assert max(rows) >= 4
     source.stop()
+
+
+def test_an_empty_file_of_a_source_is_told_by_its_name(kind: str, host: FakeHost, tmp_path: Path) -> None:
+    source = make(kind, host, "sda")
+    source.start(tmp_path)
+    source.stop()
+    [file] = files(tmp_path)
+    name = detect(b"", file.name)
+    assert name is not None
+    with pytest.raises(FormatError, match="empty"):
+        registry.load("format", name)().read(b"", file.name)
 
 
 def test_stopping_is_safe_at_any_time(kind: str, host: FakeHost, tmp_path: Path) -> None:
@@ -87,11 +112,27 @@ def test_stopping_is_safe_at_any_time(kind: str, host: FakeHost, tmp_path: Path)
     assert source.readings == 1
 
 
-def test_a_host_that_tells_nothing_makes_it_unfit_or_lossy_but_never_raises(kind: str, host: FakeHost, tmp_path: Path) -> None:
+def test_what_it_shows_live_is_finite_and_empty_at_first(kind: str, host: FakeHost, tmp_path: Path) -> None:
+    source = make(kind, host, "sda")
+    assert source.latest() == {}
+    source.start(tmp_path)
+    for _ in range(3):
+        host.clock.sleep(1.0)
+        source.poll()
+        assert all(isinstance(value, float) and abs(value) < 1e300 for value in source.latest().values())
+    source.stop()
+
+
+def test_a_host_that_tells_nothing_makes_it_unfit_or_lossy(kind: str, host: FakeHost, tmp_path: Path) -> None:
     host.files.clear()
+    host.programs.clear()
     source = make(kind, host, "sda")
     assert source.unfit()
-    source.start(tmp_path)
+    try:
+        source.start(tmp_path)
+    except RunError:  # a program that can't be started is the run's failure, said at once
+        source.stop()
+        return
     host.clock.sleep(1.0)
     source.poll()
     source.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,35 @@ from pydantic import ValidationError
 from iolab import registry
 from iolab.errors import RunError
 from iolab.hosts.local import LocalHost
-from iolab.targets.base import RunContext
+from iolab.targets.base import Permissions, RunContext
+from iolab.targets.made import clean_leftovers
+from support.disks import attached, mounted, need_loops
 
-OPTIONS: dict[str, dict[str, Any]] = {"directory": {}}
-"""Options with which a target of each kind works on any machine, without privilege."""
+OPTIONS: dict[str, dict[str, Any]] = {
+    "directory": {},
+    "filesystem": {"fs": "ext4", "loop": {"size": "32m"}},
+    "device": {"loop": {"size": "8m", "count": 2}},
+}
+"""Options with which a target of each kind works without leave to destroy; those with loop devices need root."""
 
 
 @pytest.fixture(params=registry.names("target"))
 def kind(request: pytest.FixtureRequest) -> str:
+    if "loop" in OPTIONS[request.param]:
+        need_loops()
     return str(request.param)
 
 
-def make(kind: str, scratch: Path) -> Any:
+@pytest.fixture(autouse=True)
+def nothing_is_left(tmp_path: Path) -> Iterator[None]:
+    yield
+    assert attached(tmp_path) == []
+    assert mounted(tmp_path) == []
+
+
+def make(kind: str, scratch: Path, **more: Any) -> Any:
     plugin = registry.load("target", kind)
-    return plugin(plugin.options.model_validate(OPTIONS[kind]), LocalHost(), str(scratch))
+    return plugin(plugin.options.model_validate({**OPTIONS[kind], **more}), LocalHost(), str(scratch))
 
 
 def test_it_names_itself_and_forbids_unknown_options(kind: str) -> None:
@@ -42,14 +58,20 @@ def test_runs_get_fresh_places_and_nothing_remains(kind: str, tmp_path: Path) ->
     try:
         places = []
         for run in ("0001-aa", "0002-bb"):
-            place = Path(target.begin(RunContext(run, "cell", 1, 1 << 20)).path)
-            assert list(place.iterdir()) == []
-            (place / "deep").mkdir()
-            (place / "deep" / "file").write_bytes(b"x" * 5000)
+            place = target.begin(RunContext(run, "cell", 1, 1 << 20))
+            places.append(place.path)
+            if place.kind == "device":
+                assert all(Path(node).is_block_device() for node in place.path.split(":"))
+                assert len(place.path.split(":")) == 2
+                target.end(run)
+                continue
+            path = Path(place.path)
+            assert list(path.iterdir()) == []
+            (path / "deep").mkdir()
+            (path / "deep" / "file").write_bytes(b"x" * 5000)
             target.end(run)
-            assert not place.exists()
-            places.append(place)
-        assert len(set(places)) == 2
+            assert not path.exists()
+        assert place.kind == "device" or len(set(places)) == 2
     finally:
         target.close()
     assert list(tmp_path.iterdir()) == []
@@ -59,9 +81,24 @@ def test_runs_get_fresh_places_and_nothing_remains(kind: str, tmp_path: Path) ->
 def test_what_a_torn_run_left_goes_with_the_target(kind: str, tmp_path: Path) -> None:
     target = make(kind, tmp_path / "scratch")
     target.open(1)
-    (Path(target.begin(RunContext("0001-aa", "cell", 1, 1)).path) / "left").write_text("x")
+    place = target.begin(RunContext("0001-aa", "cell", 1, 1))
+    if place.kind == "directory":
+        (Path(place.path) / "left").write_text("x")
     target.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_kill_left_goes_by_the_record_and_nothing_else(kind: str, tmp_path: Path) -> None:
+    target = make(kind, tmp_path / "scratch-2")
+    target.open(1)
+    place = target.begin(RunContext("0001-aa", "cell", 1, 1))
+    if place.kind == "directory":
+        (Path(place.path) / "left").write_text("x")
+    (tmp_path / "of-others").write_text("stays")
+    del target  # as a kill does: nobody closes it
+    assert clean_leftovers(LocalHost(), tmp_path) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["of-others"]
+    assert clean_leftovers(LocalHost(), tmp_path) == []
 
 
 def test_too_little_room_is_refused_at_first_and_at_every_run(kind: str, tmp_path: Path) -> None:
@@ -95,9 +132,68 @@ def test_it_says_what_it_is(kind: str, tmp_path: Path) -> None:
         target.close()
 
 
+def test_its_fingerprint_is_the_same_when_it_is_made_again(kind: str, tmp_path: Path) -> None:
+    prints = []
+    for scratch in ("one", "two"):
+        target = make(kind, tmp_path / scratch)
+        try:
+            target.open(1)
+            prints.append(target.facts().fingerprint)
+        finally:
+            target.close()
+    assert prints[0] == prints[1]
+
+
 def test_a_place_that_cannot_be_written_is_refused_with_advice(kind: str, tmp_path: Path) -> None:
     target = make(kind, tmp_path / "no" / "parent" / "scratch")
     with pytest.raises(RunError) as caught:
         target.open(1)
     assert caught.value.hint
     target.close()
+
+
+def test_what_it_makes_itself_destroys_nothing(kind: str, tmp_path: Path) -> None:
+    plugin = registry.load("target", kind)
+    target = plugin(plugin.options.model_validate(OPTIONS[kind]), LocalHost(), str(tmp_path / "scratch"), Permissions(), True)
+    assert target.destroys() == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cold_run_keeps_its_place_and_its_files(kind: str, tmp_path: Path) -> None:
+    need_loops()
+    target = make(kind, tmp_path / "scratch", cache="cold")
+    assert target.cold()
+    assert not make(kind, tmp_path / "scratch").cold()
+    try:
+        target.open(1 << 20)
+        place = target.begin(RunContext("0001-aa", "cell", 1, 1 << 20))
+        if place.kind == "directory":
+            (Path(place.path) / "file").write_bytes(b"x" * (1 << 20))
+        target.chill()
+        if place.kind == "directory":
+            assert (Path(place.path) / "file").read_bytes() == b"x" * (1 << 20)
+        target.end("0001-aa")
+    finally:
+        target.close()
+
+
+def test_observations_are_plain_numbers(kind: str, tmp_path: Path) -> None:
+    target = make(kind, tmp_path / "scratch", **({"space": True} if kind == "directory" else {}))
+    try:
+        target.open(1 << 20)
+        place = target.begin(RunContext("0001-aa", "cell", 1, 1 << 20))
+        if place.kind == "directory":
+            path = Path(place.path) / "file"
+            path.write_bytes(b"x" * (1 << 20))
+            with path.open("r+b") as file:
+                file.truncate(3 << 20)  # the rest is a hole
+        seen = dict(target.observe())
+        assert all(isinstance(value, str | int | float) for value in seen.values())
+        if place.kind == "directory":
+            assert seen["apparent_bytes"] == 3 << 20
+            assert seen["written_bytes"] == 1 << 20
+            assert 0 < seen["fill"] < 1
+            assert seen["taken_bytes"] == pytest.approx(1 << 20, rel=0.1)
+        target.end("0001-aa")
+    finally:
+        target.close()

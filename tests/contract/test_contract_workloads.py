@@ -12,6 +12,7 @@ from iolab import registry
 from iolab.clock import FakeClock
 from iolab.errors import RunError
 from iolab.hosts.fake import FakeHost
+from iolab.targets.base import Place
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "fio": {"runtime": "3s", "ramp": "1s", "options": {"size": "1m", "numjobs": 2, "rw": "write"}},
@@ -55,19 +56,40 @@ def test_it_says_what_it_will_do(workload: Any) -> None:
 
 
 def test_its_job_is_self_contained_and_stays_in_the_directory_given(workload: Any) -> None:
-    job = workload.job("/some/place")
+    job = workload.job(Place("/some/place"))
     assert job.command
     assert job.main in job.files
     assert "/some/place" in job.files[job.main]
     assert job.limit > 4.0
     assert all("/" not in name for name in job.files)
     assert not any(part.startswith("/") for part in job.command[1:])  # so that the evidence can be moved and read again
-    assert workload.job("/some/place") == job
+    assert workload.job(Place("/some/place")) == job
+
+
+def test_a_device_is_all_that_its_job_names(workload: Any) -> None:
+    job = workload.job(Place("/dev/loop0:/dev/loop1", "device"))
+    assert "/dev/loop0:/dev/loop1" in job.files[job.main]
+    assert "directory" not in job.files[job.main]
+    assert workload.layout(Place("/dev/loop0", "device")) is None
+
+
+def test_a_layout_measures_nothing_and_leaves_the_job_s_own_files_alone(workload: Any) -> None:
+    job, layout = workload.job(Place("/some/place")), workload.layout(Place("/some/place"))
+    assert layout is not None
+    assert layout.main in layout.files
+    assert not layout.files.keys() & job.files.keys()
+    assert "/some/place" in layout.files[layout.main]
+
+
+def test_a_plain_load_has_neither_marks_nor_anything_to_tell(workload: Any) -> None:
+    assert workload.marks((0, 1)) == ()
+    assert workload.notes() == ()
 
 
 def test_making_a_job_touches_nothing(workload: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    workload.job(str(tmp_path))
+    workload.job(Place(str(tmp_path)))
+    workload.layout(Place(str(tmp_path)))
     assert list(tmp_path.iterdir()) == []
 
 

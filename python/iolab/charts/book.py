@@ -9,7 +9,7 @@ from typing import Protocol
 from ..compare.compare import compare
 from ..compare.curves import curves
 from ..compare.model import Comparison
-from ..errors import UsageError
+from ..errors import IolabError, UsageError
 from ..metrics import find
 from ..results.gates.stall import stalls
 from ..results.model import Histogram, Run, Series
@@ -38,6 +38,7 @@ class Source(Protocol):
     def run(self, run_id: str) -> Run | None: ...
     def series(self, run_id: str) -> tuple[Series, ...]: ...
     def histograms(self, run_id: str) -> tuple[Histogram, ...]: ...
+    def step_runs(self) -> list[Run]: ...
 
 
 class ChartBook:
@@ -89,6 +90,10 @@ class ChartBook:
         found = curves(self._results.runs, operation=name, throughput=throughput, baseline=self._results.baseline)
         return hockey_stick(found, references)
 
+    def steps(self, *, references: Sequence[Reference] = ()) -> Chart:
+        """Throughput against latency over the steps of loads that rise within a run, with each variant's knee."""
+        return hockey_stick(curves(self._results.step_runs(), baseline=self._results.baseline), references)
+
     def percentiles(self, operation: str | None = None, **projection: object) -> list[Chart]:
         """Latency percentiles per cell, counts of all repetitions added; empty where fio kept no bins (json+)."""
         name = self._operation(operation)
@@ -114,6 +119,8 @@ class ChartBook:
                 continue
             compared = self._compare(name, {})
             yield from metric_charts(compared)
+        with contextlib.suppress(IolabError):  # no load rises in steps
+            yield self.steps(references=references)
         for operation in ("read", "write", "mixed", "trim"):
             have = set(self._results.metrics())
             if f"{operation}.lat.mean" not in have or not have & {f"{operation}.bw", f"{operation}.iops"}:

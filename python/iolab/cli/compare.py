@@ -10,8 +10,8 @@ import click
 from .options import format_option, open_results, results_argument
 
 if TYPE_CHECKING:
-    from ..api import Opened
     from ..compare.axes import Where
+    from ..results.model import Run
 
 FORMATS = ("text", "csv", "json", "markdown", "benchstat")
 
@@ -33,12 +33,13 @@ def _names(_: click.Context, __: click.Parameter, value: str | None) -> list[str
 @click.option("--knee", is_flag=True, help="Throughput against latency instead: each variant's knee, its scalability, and what "
               "it does at equal throughput and at equal latency.")
 @click.option("--windows", is_flag=True, help="Compare the windows before and after the marks of actions, within each run.")
+@click.option("--steps", is_flag=True, help="Compare the steps of loads that rise within a run, each as a cell.")
 @click.option("--unit", help="Unit to write values in, such as us or MiB/s. Default: a readable one.")
 @click.option("--precision", type=click.IntRange(0, 15), help="Digits after the point.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True, help="Of every interval.")
 @format_option(*FORMATS)
 def command(path: Path, metric: str | None, baseline: str | None, rows: list[str] | None, cols: list[str] | None,
-            tables: list[str] | None, ignore: list[str] | None, where: tuple[str, ...], knee: bool, windows: bool,
+            tables: list[str] | None, ignore: list[str] | None, where: tuple[str, ...], knee: bool, windows: bool, steps: bool,
             unit: str | None, precision: int | None, confidence: float, style: str) -> None:
     """Compare every variant with the baseline.
 
@@ -49,6 +50,7 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
     from ..compare.compare import compare
     from ..compare.model import Comparison
     from ..compare.render.matrix import render_matrix
+    from ..errors import UsageError
     from ..registry import load
     from ..results.windows import FIRST
 
@@ -57,16 +59,20 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
     chosen = metric or results.default_metric()
 
     runs, base = results.runs, baseline or results.baseline
+    if windows and steps:
+        raise UsageError("--windows and --steps cut runs in different ways", where="compare", hint="give one of them")
     if windows:
         runs, base = results.window_runs(), baseline or FIRST
+    elif steps:
+        runs = results.step_runs()
+    if knee:
+        click.echo(_knees(runs, metric, base, rows, conditions, style), nl=False)
+        return
 
     def compared(name: str, in_unit: str | None) -> Comparison:
         return compare(runs, name.strip(), baseline=base, rows=rows, cols=cols, tables=tables,
                        ignore=ignore or (), where=conditions, shown_unit=in_unit, confidence=confidence)
 
-    if knee:
-        click.echo(_knees(results, metric, baseline, rows, conditions, style), nl=False)
-        return
     if "@" in chosen:
         first, second = chosen.split("@", 1)
         units = [*unit.split("@", 1), ""] if unit else ["", ""]
@@ -76,13 +82,13 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
     click.echo(text, nl=False)
 
 
-def _knees(results: Opened, metric: str | None, baseline: str | None, rows: list[str] | None, where: Where, style: str) -> str:
+def _knees(runs: list[Run], metric: str | None, baseline: str | None, rows: list[str] | None, where: Where, style: str) -> str:
     """Curves of the operation and throughput of `metric` (`write.bw`), over the load of `rows`."""
     from ..compare.axes import select
     from ..compare.curves import curves
     from ..compare.render.knees import render_knees
 
     operation, _, throughput = (metric or "").partition(".")
-    found = curves(select(results.runs, where), operation=operation or None, load=rows[0] if rows else None,
-                   throughput=throughput if throughput in ("iops", "bw") else None, baseline=baseline or results.baseline)
+    found = curves(select(runs, where), operation=operation or None, load=rows[0] if rows else None,
+                   throughput=throughput if throughput in ("iops", "bw") else None, baseline=baseline)
     return render_knees(found, style)

@@ -1,20 +1,29 @@
-"""A study's progress on stderr: a live bar on a terminal, a line per run elsewhere."""
+"""A study's progress on stderr: a live bar on a terminal, a line per run elsewhere.
+
+Beside what is measured now stands what the same cell gave in the block before: the earliest sight of drift.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from ..compare.axes import axis_text
+from ..units import format_number
 
 if TYPE_CHECKING:
     from ..run.progress import Outcome, Status
     from ..study.load import Study
     from ..study.plan import Plan, PlannedRun
+
+
+_DEVICE_RATE = "device.iops"
+_NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 def clock_text(seconds: float) -> str:
@@ -24,19 +33,64 @@ def clock_text(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+def counted(number: int, word: str) -> str:
+    """`1 run`, `3 runs`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def live_text(latest: Mapping[str, float], before: float | None) -> str:
+    """`1240 IOPS at the device (block before: 1190)`; empty where no device is watched."""
+    rate = latest.get(_DEVICE_RATE)
+    if rate is None:
+        return ""
+    return f"{format_number(rate)} IOPS at the device" + (f" (block before: {format_number(before)})" if before is not None else "")
+
+
+def values_text(values: Mapping[str, float], before: Mapping[str, float] | None) -> str:
+    """`write 1240 IOPS (block before: 1190)`, for each direction that a run had."""
+    parts = []
+    for name, rate in values.items():
+        group, _, rest = name.partition(".")
+        if rest == "iops":
+            ghost = (before or {}).get(name)
+            parts.append(f"{group} {format_number(rate)} IOPS"
+                         + (f" (block before: {format_number(ghost)})" if ghost is not None else ""))
+    return ", ".join(parts)
+
+
+
+class _Mean:
+    """Mean of a live value over one run, each reading counted once however often it is shown."""
+
+    def __init__(self) -> None:
+        self._sum = 0.0
+        self._count = 0
+        self._last: float | None = None
+
+    def add(self, value: float) -> None:
+        if value != self._last:
+            self._sum, self._count, self._last = self._sum + value, self._count + 1, value
+
+    def value(self) -> float | None:
+        return self._sum / self._count if self._count else None
+
+
 class Bar:
     """Hears a study and shows where it is. Use as a context manager, so that the terminal is left as it was."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
         self._progress = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[where]}"),
-                                  TextColumn("{task.fields[left]}"), console=self._console, transient=True,
-                                  disable=not self._console.is_terminal)
+                                  TextColumn("{task.fields[left]}"), TextColumn("{task.fields[live]}"), console=self._console,
+                                  transient=True, disable=not self._console.is_terminal)
         self._task: TaskID | None = None
         self._total = 0
         self._blocks = 0
         self._left = 0.0
         self._done = 0
+        self._device = _Mean()
+        self._device_before: dict[str, float] = {}
+        self._values_before: dict[str, Mapping[str, float]] = {}
         self.result: Outcome | None = None
 
     def __enter__(self) -> Bar:
@@ -50,33 +104,48 @@ class Bar:
         """The head: what is to come, and where it goes."""
         self._total, self._left = len(plan.runs), plan.seconds
         self._blocks = max((run.block for run in plan.runs), default=0)
-        self._console.print(f"{study.name}: {self._total} runs in {self._blocks} blocks, about {clock_text(plan.seconds)}, "
-                            f"into {directory}", soft_wrap=True, markup=False)
-        self._task = self._progress.add_task(f"run 0 of {self._total}", total=plan.seconds, where="", left="")
+        self._console.print(f"{study.name}: {counted(self._total, 'run')} in {counted(self._blocks, 'block')}, "
+                            f"about {clock_text(plan.seconds)}, into {directory}", soft_wrap=True, markup=False)
+        self._task = self._progress.add_task(f"run 0 of {self._total}", total=plan.seconds, where="", left="", live="")
 
     def started(self, run: PlannedRun, name: str) -> None:
         """Which run is in flight."""
         place = axis_text(run.cell.factors.keys(), tuple(run.cell.factors.values()))
         where = " ".join(part for part in (f"block {run.block} of {self._blocks}:", run.cell.variant, place) if part)
-        self._update(description=f"run {run.number} of {self._total}", where=where)
+        self._device = _Mean()
+        ghost = values_text(self._values_before.get(run.cell.identity(), {}), None)
+        self._update(description=f"run {run.number} of {self._total}", where=where, live=f"block before: {ghost}" if ghost else "")
 
-    def waiting(self, run: PlannedRun, seconds: float, expected: float) -> None:
-        """The bar moves with time, and never past the end of the run."""
+    def waiting(self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float] = _NOTHING) -> None:
+        """The bar moves with time, and never past the end of the run; what the devices do stands beside it."""
         inside = min(seconds, expected)
+        live = live_text(latest, self._device_before.get(run.cell.identity()))
+        if live:
+            self._device.add(latest[_DEVICE_RATE])
+            self._update(live=live)
         if self._task is not None:
             total = self._progress.tasks[self._task].total or 1.0
             self._update(completed=max(total - self._left + inside, 0), left=f"{clock_text(self._left - inside)} left")
 
-    def ended(self, run: PlannedRun, status: Status, reason: str, left_seconds: float) -> None:
+    def ended(self, run: PlannedRun, status: Status, reason: str, left_seconds: float,
+              values: Mapping[str, float] = _NOTHING) -> None:
         """A line where there is no bar, and always for a run that didn't finish."""
         self._left = left_seconds
+        cell = run.cell.identity()
+        measured = values_text(values, self._values_before.get(cell))
+        if status == "finished":
+            self._values_before[cell] = dict(values)
+            device = self._device.value()
+            if device is not None:
+                self._device_before[cell] = device
         self._done += 1
         place = axis_text(run.cell.factors.keys(), tuple(run.cell.factors.values()))
         head = f"run {run.number} of {self._total}, block {run.block}: {run.cell.variant} {place}".rstrip()
         if status != "finished":
             self._console.print(f"{head}: {status}: {reason}", soft_wrap=True, markup=False)
         elif not self._console.is_terminal:
-            self._console.print(f"{head}, {clock_text(left_seconds)} left", soft_wrap=True, markup=False)
+            self._console.print(", ".join(part for part in (head, measured, f"{clock_text(left_seconds)} left") if part),
+                                soft_wrap=True, markup=False)
 
     def noticed(self, text: str) -> None:
         """A note."""
@@ -86,7 +155,7 @@ class Bar:
         """How it ended."""
         self.result = outcome
         self._progress.stop()
-        parts = [f"{outcome.finished} runs finished"]
+        parts = [f"{counted(outcome.finished, 'run')} finished"]
         parts += [f"{outcome.failed} failed"] if outcome.failed else []
         parts += [f"{outcome.left} not done"] if outcome.left else []
         how = "stopped" if outcome.interrupted else "done"

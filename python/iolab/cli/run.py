@@ -2,30 +2,119 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .options import PATH, output_option
 
+if TYPE_CHECKING:
+    from ..study.load import Study
+
+
+class _Runtime(click.ParamType):  # type: ignore[type-arg]
+    """A duration as a study writes it; kept as typed."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text, once it reads as more than nothing."""
+        from ..errors import UsageError
+        from ..units import parse_fio_time
+
+        try:
+            if parse_fio_time(value) <= 0:
+                self.fail(f"'{value}' is no time", param, ctx)
+        except UsageError as error:
+            self.fail(f"{error.message}; {error.hint}", param, ctx)
+        return str(value)
+
 
 @click.command("run", short_help="Do a study: every cell of it, block by block, with what watches it.")
 @click.argument("study", metavar="STUDY.toml", type=PATH)
 @output_option("The results directory to make. Default: results/NAME.", required=False)
-def command(study: Path, output: Path | None) -> int:
+@click.option("--only", "only", metavar="FACTOR=LEVEL[,LEVEL]", multiple=True, help="Only these levels of a factor; repeatable.")
+@click.option("--variant", "variants", metavar="NAME", multiple=True, help="Only this variant; repeatable.")
+@click.option("--repetitions", type=click.IntRange(1, 10_000), metavar="N", help="Blocks, in place of the study's.")
+@click.option("--runtime", type=_Runtime(), metavar="TIME", help="Length of every run, such as 5s, in place of the study's.")
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the order, in place of the study's.")
+@click.option("--target", metavar="KEY=VALUE", multiple=True,
+              help="A key of [target], such as path=/mnt/x; 'KEY=' takes it out; repeatable.")
+@click.option("--workload", metavar="KEY=VALUE", multiple=True,
+              help="A key of [workload], such as options.size=64m; 'KEY=' takes it out; repeatable.")
+@click.option("--a-a", "again", is_flag=True, help="Measure the baseline twice, again as <baseline>-again: what shows there is noise.")
+@click.option("--dry-run", is_flag=True, help="Print the plan, and what would be overwritten; do nothing.")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="How --dry-run prints.")
+@click.option("--resume", is_flag=True, help="Go on with results that are there: run what is missing.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
+@click.option("--trust", is_flag=True, help="Run the study's commands without asking.")
+@click.option("--destructive", is_flag=True, help="Allow block devices named by the study to be overwritten.")
+@click.option("--force", is_flag=True, help="With --destructive: also where they hold data. With --resume: also on a changed machine.")
+def command(study: Path, output: Path | None, only: tuple[str, ...], variants: tuple[str, ...], repetitions: int | None,
+            runtime: str | None, seed: int | None, target: tuple[str, ...], workload: tuple[str, ...], again: bool,
+            dry_run: bool, style: str, resume: bool,
+            fail_fast: bool, trust: bool, destructive: bool, force: bool) -> int:
     """Do a study: every cell of it in every block, watched, each run's evidence kept.
 
-    Ctrl-C once finishes the run in flight and stops, twice stops now; what was measured stays. docs/reference/study.md
-    has every key of a study.
+    Ctrl-C once finishes the run in flight and stops, twice stops now; what was measured stays, and --resume goes on.
+    docs/reference/study.md has every key of a study.
     """
-    from ..errors import RunError
+    from ..errors import RunError, UsageError
     from ..run.study import run_study
+    from ..study.adapt import Changes, parse_only, parse_target
+    from ..study.load import load_study
+
+    changes = Changes(only=parse_only(only), variants=variants, repetitions=repetitions, runtime=runtime, seed=seed,
+                      target=parse_target(target), again=again, workload=parse_target(workload, "--workload"))
+    if style != "text" and not dry_run:
+        raise UsageError("--format is for --dry-run", hint="iolab show RESULTS --format json tells what was measured")
+    if dry_run:
+        _print_plan(load_study(study, changes), output, style)
+        return 0
+    loaded = load_study(study, changes)
+    trusted = _agreed(loaded, trust)
+
     from .progress import Bar
 
     bar = Bar()
     with bar:
-        run_study(study, output, listener=bar)
+        run_study(study, output, listener=bar, changes=changes, resume=resume, fail_fast=fail_fast, destructive=destructive,
+                  force=force, trusted=trusted)
     outcome = bar.result
     if outcome is None or outcome.interrupted:
         return 130
     return RunError.exit_code if outcome.failed else 0
+
+
+def _print_plan(study: Study, output: Path | None, style: str) -> None:
+    from ..run.dry_run import preview
+    from .planned import plan_lines
+
+    plan = preview(study, output if output is not None else Path("results") / study.name)
+    if style == "json":
+        click.echo(json.dumps(plan.as_data(), indent=2))
+    else:
+        for line in plan_lines(plan):
+            click.echo(line)
+
+
+def _agreed(study: Study, trust: bool) -> bool:
+    """Whether the study's commands may run: --trust, agreed to before, or agreed to now by whoever sits there."""
+    from ..study.trust import described, is_trusted, remember, require_trust, trust_file
+
+    if is_trusted(study):
+        return True
+    if not trust:
+        click.echo(f"{study.file} runs these commands with your rights:", err=True)
+        for line in described(study):
+            click.echo(f"  {line}", err=True)
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            require_trust(study, False)
+        if not click.confirm("Run them?", err=True):
+            raise click.Abort
+    if not remember(study):
+        click.echo(f"note: {trust_file()} can't be written, so the next run asks again", err=True)
+    return True

@@ -7,17 +7,13 @@ merged, sectors, ms; in flight, ms busy, weighted ms; since 4.18 discards, merge
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FormatError
+from .counters_log import Reading, detect_log, header, read_log, times_of
 from .tables import DeviceSamples, DeviceTable, Floats
-from .text import decode
 
-HEADER = "# iolab diskstats 1"
-_FAMILY = "# iolab diskstats "
+HEADER = header("diskstats")
 _SECTOR = 512
 """Bytes of a sector in the kernel's statistics, whatever the device's own."""
 
@@ -40,14 +36,6 @@ _SOURCES = {
 }
 
 
-@dataclass
-class _Reading:
-    line: int
-    realtime_ns: int
-    monotonic_ns: int
-    counters: dict[str, list[int]] = field(default_factory=dict)
-
-
 class DiskstatsLog:
     """Differences between readings as rates. What the end of the file cuts off (kill -9) is left out."""
 
@@ -55,10 +43,7 @@ class DiskstatsLog:
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
         """Yes at the first line; None while that is not whole."""
-        mark = _FAMILY.encode()
-        if head.startswith(mark):
-            return True
-        return None if mark.startswith(head) else False
+        return detect_log("diskstats", head)
 
     def read(self, data: bytes, where: str) -> DeviceTable:
         """One value per interval between two readings; none of them where the log has a single reading.
@@ -68,18 +53,9 @@ class DiskstatsLog:
 
         Raises FormatError: nothing in the file, another format or a newer one, no whole reading.
         """
-        text = decode(data, where, when_empty="the recorder was ended before its first reading")
-        first = text[: text.find("\n")] if "\n" in text else text
-        if first.rstrip() != HEADER:
-            newer = first.startswith(_FAMILY)
-            raise FormatError(f"'{first[:60]}' is no header of this log" if not newer else f"log of a newer kind: '{first[:60]}'",
-                              where=f"{where}:1", hint="a newer iolab reads it" if newer else f"it begins with '{HEADER}'")
-        readings, damaged = _readings(text)
-        if not readings:
-            raise FormatError("no whole reading in the log", where=where)
+        readings, damaged = read_log("diskstats", data, where, _counters, "a device's counters")
         devices = {}
-        steps = np.diff(np.array([reading.monotonic_ns for reading in readings], dtype=np.float64)) / 1e9
-        times = np.array([reading.realtime_ns for reading in readings[1:]], dtype=np.int64)
+        steps, times = times_of(readings)
         for device in dict.fromkeys(name for reading in readings for name in reading.counters):
             columns = _rates(_counters_of(device, readings), steps)
             devices[device] = DeviceSamples(
@@ -89,50 +65,14 @@ class DiskstatsLog:
         return DeviceTable(devices=devices, damaged=tuple(damaged))
 
 
-def _readings(text: str) -> tuple[list[_Reading], list[tuple[int, str]]]:
-    lines = text.split("\n")
-    readings: list[_Reading] = []
-    damaged: list[tuple[int, str]] = []
-    if lines[-1]:
-        damaged.append((len(lines), "cut off: no line end"))
-    for number, line in enumerate(lines[1:-1], 2):
-        fields = line.split()
-        if line.startswith("@"):
-            stamp = [int(one) for one in fields[1:] if one.isdecimal() and len(one) <= 19]
-            if len(stamp) == 2 == len(fields) - 1 and max(stamp) < 2**63:
-                readings.append(_Reading(number, stamp[0], stamp[1]))
-                continue
-        elif readings and len(fields) >= 14 and all(one.isdecimal() and len(one) <= 20 for one in fields[3:]):
-            readings[-1].counters[fields[2]] = [int(one) for one in fields[3:]]
-            continue
-        if fields:
-            damaged.append((number, "neither a reading's time nor a device's counters"))
-    return _in_order(_without_torn_end(readings, damaged), damaged), damaged
+def _counters(line: str) -> tuple[str, list[int]] | None:
+    fields = line.split()
+    if len(fields) < 14 or not all(one.isdecimal() and len(one) <= 20 for one in fields[3:]):
+        return None
+    return fields[2], [int(one) for one in fields[3:]]
 
 
-def _without_torn_end(readings: list[_Reading], damaged: list[tuple[int, str]]) -> list[_Reading]:
-    """The readings without a last one that lacks devices which the one before has."""
-    if not readings:
-        return readings
-    last = readings[-1]
-    before = readings[-2].counters.keys() if len(readings) > 1 else set()
-    if last.counters and before <= last.counters.keys():
-        return readings
-    damaged.append((last.line, "the last reading is cut off and left out"))
-    return readings[:-1]
-
-
-def _in_order(readings: list[_Reading], damaged: list[tuple[int, str]]) -> list[_Reading]:
-    kept: list[_Reading] = []
-    for reading in readings:
-        if kept and reading.monotonic_ns <= kept[-1].monotonic_ns:
-            damaged.append((reading.line, "the reading's time is not after the one before it: left out"))
-        else:
-            kept.append(reading)
-    return kept
-
-
-def _counters_of(device: str, readings: list[_Reading]) -> Floats:
+def _counters_of(device: str, readings: list[Reading]) -> Floats:
     """Counters, shape (readings, counters that all of them have); nan where a reading lacks the device."""
     rows = [reading.counters.get(device) for reading in readings]
     fewest = min(len(row) for row in rows if row is not None)

@@ -76,9 +76,103 @@ def per_second(tables: Iterable[FioLogTable], kind: Literal["bw", "iops"]) -> Pe
     return PerSecond(origin, np.arange(seconds, dtype=np.float64), rates)
 
 
+def rates_between(tables: Iterable[FioLogTable], kind: Literal["bw", "iops"], begin: float, end: float) -> dict[str, float]:
+    """Mean rate of all jobs together between two times of the logs' own clock, operation to B/s or 1/s.
+
+    Rows count as in `per_second`. An end that lies in a last window that some job has no row of moves to before it.
+    """
+    spans = [_Rows.of(table, kind) for table in tables if len(table.time)]
+    if not spans:
+        return {}
+    common = _common_end(spans, max(float(rows.end.max()) for rows in spans))
+    reach = max(float(np.max(rows.end - rows.start)) for rows in spans)
+    until = common if end - 2 * reach <= common < end else end
+    if until <= begin:
+        return {}
+    rates: dict[str, float] = {}
+    for rows in spans:
+        inside = np.clip(np.minimum(rows.end, until) - np.maximum(rows.start, begin), 0, None)
+        length = rows.end - rows.start
+        share = np.divide(inside, length, out=((rows.end > begin) & (rows.end <= until)).astype(np.float64), where=length > 0)
+        for number in np.unique(rows.operation[share > 0]):
+            if number < len(OPERATION_NAMES):
+                amount = float(np.sum((rows.amount * share)[rows.operation == number]))
+                name = OPERATION_NAMES[number]
+                rates[name] = rates.get(name, 0.0) + amount / (until - begin)
+    return rates
+
+
+def latency_per_second(logs: Sequence[tuple[FioLogTable, FioLogTable | None]]) -> PerSecond:
+    """Mean latency over the I/Os of all jobs in one-second steps, in the logs' own unit; nan in a second without I/O.
+
+    A row that is an average over a window counts as often as the job did I/Os in it, by its log of rates (write_iops_log);
+    without one, or where the two don't have the same jobs, every job counts alike. Rows of single I/Os count once each.
+
+    Args:
+        logs: one log of latencies of each job (or of all, per_job_logs=0), each with the log of rates of the same.
+
+    Raises FormatError where the times are too far apart to be one run's.
+    """
+    listed = [(table, rates) for table, rates in logs if len(table.time)]
+    if not listed:
+        return PerSecond(0.0, np.empty(0), {})
+    spans = [(_Rows.of(table, "lat"), _weights(table, rates)) for table, rates in listed]
+    first = min(float(rows.start.min()) for rows, _ in spans)
+    last = max(float(rows.end.max()) for rows, _ in spans)
+    origin = first if first > _SINCE_EPOCH else 0.0
+    if last - origin > _LONGEST:
+        raise FormatError(f"the logs span {last - origin:.0f} s",
+                          hint="a time in them is damaged, or they are of different runs")
+    seconds = int(last - origin + 0.1)
+    means = {}
+    for number in sorted({int(number) for rows, _ in spans for number in np.unique(rows.operation)}):
+        if number >= len(OPERATION_NAMES):
+            continue
+        waited, ios = np.zeros((2, int(last - origin) + 2))
+        for rows, weights in spans:
+            chosen = rows.operation == number
+            start, end, amount = rows.start[chosen] - origin, rows.end[chosen] - origin, rows.amount[chosen]
+            counted = weights[chosen] * np.where(end > start, end - start, 1.0)
+            _spread(waited, start, end, amount * counted)
+            _spread(ios, start, end, counted)
+        means[OPERATION_NAMES[number]] = np.divide(waited, ios, out=np.full_like(ios, np.nan), where=ios > 0)[:seconds]
+    return PerSecond(origin, np.arange(seconds, dtype=np.float64), means)
+
+
+def _weights(table: FioLogTable, rates: FioLogTable | None) -> Floats:
+    """I/Os per second of the job around each row of a log of latencies, 1 where that isn't known."""
+    weights = np.ones(len(table.time))
+    if rates is None or table.averaged is False or rates.averaged is False:
+        return weights
+    for number in np.unique(table.operation):
+        here, there = np.flatnonzero(table.operation == number), np.flatnonzero(rates.operation == number)
+        jobs, others = _jobs(here, table.time), _jobs(there, rates.time)
+        if len(jobs) != len(others):
+            continue
+        for rows, of_rates in zip(jobs, others, strict=True):
+            times = rates.time[of_rates]
+            after = np.clip(np.searchsorted(times, table.time[rows]), 1, max(len(times) - 1, 1))
+            before = after - 1
+            after = np.minimum(after, len(times) - 1)
+            nearer = np.where(np.abs(times[after] - table.time[rows]) < np.abs(times[before] - table.time[rows]), after, before)
+            weights[rows] = rates.value[of_rates][nearer]
+    return weights
+
+
+def _jobs(rows: NDArray[np.intp], time: Floats) -> list[NDArray[np.intp]]:
+    """Rows of one operation, job by job: time goes back where the next one's begin."""
+    return np.split(rows, np.flatnonzero(np.diff(time[rows]) < 0) + 1) if len(rows) else []
+
+
+def overlaps(table: FioLogTable, begin: float, end: float) -> Floats:
+    """Seconds of each row's window between two times of the log's own clock; shape (n,). For logs of averages."""
+    rows = _Rows.of(table, "iops")
+    return np.asarray(np.clip(np.minimum(rows.end, end) - np.maximum(rows.start, begin), 0, None))
+
+
 @dataclass(frozen=True)
 class _Rows:
-    """What was done (bytes or I/Os) between two times, per row."""
+    """What was done (bytes or I/Os) between two times, per row; of latencies the values themselves."""
 
     start: Floats
     end: Floats
@@ -86,16 +180,17 @@ class _Rows:
     operation: NDArray[np.int8]
 
     @classmethod
-    def of(cls, table: FioLogTable, kind: Literal["bw", "iops"]) -> _Rows:
+    def of(cls, table: FioLogTable, kind: Literal["bw", "iops", "lat"]) -> _Rows:
         scale = 1024.0 if kind == "bw" else 1.0
         if table.averaged is False:
-            amount = table.block_size_bytes.astype(np.float64) if kind == "bw" else np.ones(len(table.time))
+            amount = {"bw": table.block_size_bytes.astype(np.float64), "iops": np.ones(len(table.time)), "lat": table.value}[kind]
             return cls(table.time, table.time, amount, table.operation)
         start = np.empty_like(table.time)
         for number in np.unique(table.operation):
             chosen = table.operation == number
             start[chosen] = _window_starts(table.time[chosen])
-        return cls(start, table.time, table.value * scale * (table.time - start), table.operation)
+        length = 1.0 if kind == "lat" else table.time - start
+        return cls(start, table.time, table.value * scale * length, table.operation)
 
 
 def _common_end(spans: Sequence[_Rows], last: float) -> float:

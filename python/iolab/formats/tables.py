@@ -152,6 +152,28 @@ class DeviceTable:
 
 
 @dataclass(frozen=True)
+class HostTable:
+    """Readings of what a whole host did, an interval each.
+
+    Attributes:
+        kind: whose they are: `cpu`, `memory`, `vmstat`, `pressure`.
+        interval: seconds between readings, the median.
+        time_ns: realtime at the end of each interval, shape (n,).
+        columns: name to one value per interval, shape (n,), such as `cpu.busy`; one that this kernel doesn't tell is missing.
+        units: name to base unit. source_fields: name to the kernel's own words and their unit, `("Dirty", "kB")`.
+        damaged: lines that could not be read, as (line number, reason).
+    """
+
+    kind: str
+    interval: float
+    time_ns: NDArray[np.int64]
+    columns: Mapping[str, Floats]
+    units: Mapping[str, str]
+    source_fields: Mapping[str, tuple[str, str]]
+    damaged: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class FioLogTable:
     """One of fio's logs (write_bw_log, write_iops_log, write_lat_log), rows in file order.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from signal import Signals
 from typing import Protocol
 
 from ..errors import RunError
@@ -36,8 +37,20 @@ class Process(Protocol):
         """Let at most `seconds` pass; the exit code (128 + n after signal n) once it ended, None while it runs."""
         ...
 
-    def end(self, grace: float = 5.0) -> int:
-        """End the whole group, SIGTERM first and SIGKILL after `grace` seconds; returns the exit code."""
+    def end(self, grace: float = 5.0, first: Signals = Signals.SIGTERM) -> int:
+        """End the whole group, by `first` and by SIGKILL after `grace` seconds; returns the exit code."""
+        ...
+
+
+class KernelLog(Protocol):
+    """The kernel's messages from now on."""
+
+    def new(self) -> list[str]:
+        """Lines that came since the last call (or since it was opened), as dmesg writes them: `warn  [ 4033.860585] text`."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it. Safe to call twice."""
         ...
 
 
@@ -60,6 +73,18 @@ class Host(Protocol):
 
         `environment` is added to the host's own. The process gets SIGTERM when whoever started it dies.
         """
+        ...
+
+    def end_leftover(self, pid: int, started: int, mark: str, grace: float = 10.0) -> list[int]:
+        """End what is left of a process group that a killed iolab had started in this boot; the processes that were ended.
+
+        The leader is known by its pid and start time (see `Process.started`). Others of its group count only where they carry
+        `mark`, a `NAME=value` that stood in the `environment` they were started with. Strangers are never touched.
+        """
+        ...
+
+    def kernel_log(self) -> KernelLog | None:
+        """The kernel's messages from now on; None where they may not be read."""
         ...
 
     def read_text(self, path: str) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .base import Host, text_or_none
+from .block_devices import block_devices
+from .controllers import storage_controllers
 
 
 @dataclass
@@ -27,7 +29,9 @@ class Facts:
         self.facts.update(other.facts)
 
 
-_GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+_CPU = "/sys/devices/system/cpu"
+_TURBO = ((f"{_CPU}/intel_pstate/no_turbo", "0"), (f"{_CPU}/cpufreq/boost", "1"))
+"""Files that tell of turbo frequencies, and what they say where these are allowed."""
 
 
 def host_facts(host: Host) -> Facts:
@@ -40,19 +44,30 @@ def host_facts(host: Host) -> Facts:
     if build:
         found.facts["kernel_build"] = build
     _cpu(host, found)
-    memory = re.search(r"^MemTotal:\s+(\d+) kB", text_or_none(host, "/proc/meminfo") or "", re.MULTILINE)
-    if memory:
-        size = int(memory[1]) * 1024
-        found.facts["memory_bytes"] = size
-        # Rounded: the kernel's own share varies a little from boot to boot.
-        found.fingerprint["memory"] = f"{size / 2**30:.0f} GiB"
-    governor = text_or_none(host, _GOVERNOR)
-    if governor:
-        found.fingerprint["governor"] = found.facts["governor"] = governor
+    _frequency(host, found)
+    _memory(host, found)
     release = re.search(r'^PRETTY_NAME="?([^"\n]*)', text_or_none(host, "/etc/os-release") or "", re.MULTILINE)
     if release:
         found.facts["distribution"] = release[1]
+    found.facts["storage_controllers"] = storage_controllers(host)
+    found.facts["block_devices"] = block_devices(host)
     return found
+
+
+def temperatures(host: Host) -> dict[str, float]:
+    """Degrees Celsius by thermal zone, where the kernel knows any."""
+    found = {}
+    for zone in _listed(host, "/sys/class/thermal", r"thermal_zone\d+"):
+        base = f"/sys/class/thermal/{zone}"
+        value = text_or_none(host, f"{base}/temp")
+        if value and value.lstrip("-").isdecimal():
+            found[f"{zone} {text_or_none(host, f'{base}/type') or ''}".strip()] = int(value) / 1000
+    return found
+
+
+def boot_id(host: Host) -> str | None:
+    """A word that is another one after every boot: process ids and start times hold within one."""
+    return text_or_none(host, "/proc/sys/kernel/random/boot_id")
 
 
 def _cpu(host: Host, found: Facts) -> None:
@@ -65,3 +80,38 @@ def _cpu(host: Host, found: Facts) -> None:
         found.facts["cpu"] = model[1].strip()
     if count or model:
         found.fingerprint["cpu"] = f"{count} x {model[1].strip() if model else 'unknown'}"
+
+
+def _frequency(host: Host, found: Facts) -> None:
+    """Governors of all CPUs (one word where they agree), and whether they may go beyond their nominal frequency."""
+    governors = {text for cpu in _listed(host, _CPU, r"cpu\d+") if (text := text_or_none(host, f"{_CPU}/{cpu}/cpufreq/scaling_governor"))}
+    if governors:
+        found.fingerprint["governor"] = found.facts["governor"] = ", ".join(sorted(governors))
+    for path, allowed in _TURBO:
+        value = text_or_none(host, path)
+        if value is not None:
+            found.fingerprint["turbo"] = found.facts["turbo"] = "on" if value == allowed else "off"
+            break
+
+
+def _memory(host: Host, found: Facts) -> None:
+    memory = re.search(r"^MemTotal:\s+(\d+) kB", text_or_none(host, "/proc/meminfo") or "", re.MULTILINE)
+    if memory:
+        size = int(memory[1]) * 1024
+        found.facts["memory_bytes"] = size
+        # Rounded: the kernel's own share varies a little from boot to boot.
+        found.fingerprint["memory"] = f"{size / 2**30:.0f} GiB"
+    nodes = {}
+    for node in _listed(host, "/sys/devices/system/node", r"node\d+"):
+        base = f"/sys/devices/system/node/{node}"
+        total = re.search(r"MemTotal:\s+(\d+) kB", text_or_none(host, f"{base}/meminfo") or "")
+        nodes[node] = {"cpus": text_or_none(host, f"{base}/cpulist") or "", **({"memory_bytes": int(total[1]) * 1024} if total else {})}
+    if nodes:
+        found.facts["numa_nodes"] = nodes
+
+
+def _listed(host: Host, directory: str, pattern: str) -> list[str]:
+    try:
+        return [name for name in host.list_directory(directory) if re.fullmatch(pattern, name)]
+    except OSError:
+        return []

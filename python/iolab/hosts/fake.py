@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import Signals
 
 from ..clock import FakeClock
 from ..errors import RunError
@@ -24,6 +25,8 @@ class FakeProgram:
         output: what `run` reads from it, by arguments.
         work: called at its end with its arguments and directory, to write what it would leave there.
         stubborn: whether it survives SIGTERM.
+        prints: what stands on its standard output after so many seconds.
+        fails: tells the exit code by arguments, in place of `exit_code`.
     """
 
     seconds: float = 1.0
@@ -31,6 +34,23 @@ class FakeProgram:
     output: Callable[[Sequence[str]], Completed] | None = None
     work: Callable[[Sequence[str], Path], None] | None = None
     stubborn: bool = False
+    prints: Callable[[float], str] | None = None
+    fails: Callable[[Sequence[str]], int] | None = None
+
+
+class FakeKernelLog:
+    """Lines that a test appends to the host's `messages`."""
+
+    def __init__(self, messages: list[str]) -> None:
+        self._messages, self._seen = messages, len(messages)
+
+    def new(self) -> list[str]:
+        """Those that came since the last call."""
+        found, self._seen = self._messages[self._seen:], len(self._messages)
+        return found
+
+    def close(self) -> None:
+        """Nothing."""
 
 
 class FakeOptions(Options):
@@ -45,6 +65,9 @@ class FakeHost:
         files: path to content; every parent of a path counts as a directory. directories: further ones.
         free: bytes free on its one file system.
         started: (arguments, directory) of every started program, in order. ended: pids that were ended by force.
+        environments: what was added to the environment of each started program, in the order of `started`.
+        leftovers: (pid, start time) of processes that an earlier iolab left; ended ones leave it.
+        messages: the kernel's log, None where it may not be read.
     """
 
     clock: FakeClock
@@ -57,6 +80,9 @@ class FakeHost:
     started: list[tuple[tuple[str, ...], Path]] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    environments: list[dict[str, str]] = field(default_factory=list)
+    leftovers: set[tuple[int, int]] = field(default_factory=set)
+    messages: list[str] | None = field(default_factory=list)
     options = FakeOptions
 
     def which(self, program: str) -> str | None:
@@ -77,7 +103,20 @@ class FakeHost:
         stdout.write_text("", "utf-8")
         stderr.write_text("", "utf-8")
         self.started.append((tuple(command), cwd))
-        return FakeProcess(self, program, tuple(command), cwd, pid=1000 + len(self.started))
+        self.environments.append(dict(environment or {}))
+        return FakeProcess(self, program, tuple(command), cwd, stdout, pid=1000 + len(self.started))
+
+    def end_leftover(self, pid: int, started: int, mark: str, grace: float = 10.0) -> list[int]:
+        """End the one of that pid and start time."""
+        if (pid, started) not in self.leftovers:
+            return []
+        self.leftovers.remove((pid, started))
+        self.ended.append(pid)
+        return [pid]
+
+    def kernel_log(self) -> FakeKernelLog | None:
+        """What tests append to `messages`."""
+        return None if self.messages is None else FakeKernelLog(self.messages)
 
     def read_text(self, path: str) -> str:
         """A file's content."""
@@ -143,9 +182,11 @@ class FakeHost:
 class FakeProcess:
     """A program that runs while the fake clock does."""
 
-    def __init__(self, host: FakeHost, program: FakeProgram, command: tuple[str, ...], cwd: Path, pid: int) -> None:
-        self._host, self._program, self._command, self._cwd = host, program, command, cwd
-        self._due = host.clock.monotonic() + program.seconds
+    def __init__(self, host: FakeHost, program: FakeProgram, command: tuple[str, ...], cwd: Path, stdout: Path,
+                 pid: int) -> None:
+        self._host, self._program, self._command, self._cwd, self._stdout = host, program, command, cwd, stdout
+        self._begun = host.clock.monotonic()
+        self._due = self._begun + program.seconds
         self._exit_code: int | None = None
         self.pid = pid
         self.started: int | None = pid
@@ -155,15 +196,22 @@ class FakeProcess:
         if self._exit_code is None:
             left = self._due - self._host.clock.monotonic()
             self._host.clock.sleep(min(max(seconds, 0.0), max(left, 0.0)))
+            self._print()
             if self._host.clock.monotonic() >= self._due:
                 if self._program.work is not None:
                     self._program.work(self._command, self._cwd)
-                self._exit_code = self._program.exit_code
+                self._exit_code = self._program.exit_code if self._program.fails is None else self._program.fails(self._command)
         return self._exit_code
 
-    def end(self, grace: float = 5.0) -> int:
+    def _print(self) -> None:
+        if self._program.prints is not None:
+            passed = min(self._host.clock.monotonic() - self._begun, self._program.seconds)
+            self._stdout.write_text(self._program.prints(passed), "utf-8")
+
+    def end(self, grace: float = 5.0, first: Signals = Signals.SIGTERM) -> int:
         """End it: at once, or after the grace where it is stubborn."""
         if self._exit_code is None:
+            self._print()
             self._host.ended.append(self.pid)
             if self._program.stubborn:
                 self._host.clock.sleep(grace)

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from ..errors import RunError
 from .base import Completed
+from .kmsg import Kmsg
+from .leftovers import end_group, start_ticks
 from .options import Options
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -62,6 +64,17 @@ class LocalHost:
             raise RunError(f"'{command[0]}' can't be started: {error}", where=self.name) from None
         return LocalProcess(popen)
 
+    def end_leftover(self, pid: int, started: int, mark: str, grace: float = 10.0) -> list[int]:
+        """End what a killed iolab left running."""
+        return end_group(pid, started, mark, grace)
+
+    def kernel_log(self) -> Kmsg | None:
+        """`/dev/kmsg`, where this user may read it."""
+        try:
+            return Kmsg()
+        except OSError:
+            return None
+
     def read_text(self, path: str) -> str:
         """A text file's content; bytes that are no UTF-8 are replaced."""
         return Path(path).read_text("utf-8", "replace")
@@ -103,7 +116,7 @@ class LocalProcess:
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
         self._popen = popen
         self.pid = popen.pid
-        self.started = _start_ticks(popen.pid)
+        self.started = start_ticks(popen.pid)
         self._poller: select.poll | None = None
         self._pidfd = -1
         try:
@@ -129,10 +142,10 @@ class LocalProcess:
         self._close()
         return _exit_code(self._popen.returncode)
 
-    def end(self, grace: float = 5.0) -> int:
-        """End the whole group: SIGTERM, then SIGKILL for whatever is left after `grace` seconds."""
+    def end(self, grace: float = 5.0, first: signal.Signals = signal.SIGTERM) -> int:
+        """End the whole group: by `first`, then SIGKILL for whatever is left after `grace` seconds."""
         if self._popen.returncode is None:
-            self._signal(signal.SIGTERM)
+            self._signal(first)
             if self.wait(grace) is None:
                 self._signal(signal.SIGKILL)
         while (code := self.wait(1.0)) is None:
@@ -173,11 +186,3 @@ def _die_with(parent: int) -> Callable[[], None]:
             os._exit(1)
 
     return ask
-
-
-def _start_ticks(pid: int) -> int | None:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
-        return int(stat.rpartition(")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        return None

@@ -24,7 +24,7 @@ from .sections import metric_section
 from .series import TimeBases, strips, without_devices
 from .source import Source
 from .views import view_sections
-from .within import window_sections
+from .within import step_sections, window_sections
 
 MOST_COLUMNS = 6
 """Metrics in the table of runs."""
@@ -63,6 +63,7 @@ def assemble(
     datasets = Datasets()
     sections = [metric_section(comparison, places, datasets, charts=True) for comparison in comparisons]
     sections += view_sections(results, comparisons, datasets, references)
+    sections += step_sections(results, _baseline(results), datasets, references)
     sections += window_sections(results, places, datasets)
     sections += [
         metric_section(comparison, places, datasets, charts=False) for comparison in _comparisons(results, further)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+from collections.abc import Mapping
 from html import escape
 from importlib import resources
 
@@ -20,7 +21,13 @@ ICON = (
 
 def render(payload: Payload, details: Details) -> str:
     """The whole page. Raises IolabError where the page's script has not been built."""
-    script, style = bundle_file("report.js"), bundle_file("report.css")
+    documents = {"iolab-report": payload, "iolab-details": details}
+    return page("report", payload.title, payload.generator, documents, _without_script(payload))
+
+
+def page(bundle: str, title: str, generator: str, documents: Mapping[str, Model], without_script: str) -> str:
+    """A page of one of the built bundles ("report", "heatmap") with its documents, and what stands there without scripts."""
+    script, style = bundle_file(f"{bundle}.js"), bundle_file(f"{bundle}.css")
     if "</script" in script.lower() or "</style" in style.lower():
         raise IolabError(
             "the page's script can't stand inside a page", where="report/static", hint="make setup builds it anew"
@@ -40,16 +47,15 @@ def render(payload: Payload, details: Details) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="referrer" content="no-referrer">',
-            f'<meta name="generator" content="{escape(payload.generator)}">',
-            f"<title>{escape(payload.title)}</title>",
+            f'<meta name="generator" content="{escape(generator)}">',
+            f"<title>{escape(title)}</title>",
             f'<link rel="icon" href="{ICON}">',
             f"<style>{style}</style>",
             "</head>",
             "<body>",
             '<div id="app"></div>',
-            f"<noscript>{_without_script(payload)}</noscript>",
-            _embedded("iolab-report", payload),
-            _embedded("iolab-details", details),
+            f"<noscript>{without_script}</noscript>",
+            *(_embedded(name, document) for name, document in documents.items()),
             f"<script>{script}</script>",
             "</body>",
             "</html>",

@@ -1,6 +1,7 @@
 """The page's types, generated from the payload's models: JSON Schema and TypeScript.
 
-`python -m iolab.report.schema ROOT` writes `schemas/report.schema.json` and `web/src/generated/report.ts` below ROOT.
+`python -m iolab.report.schema ROOT` writes `schemas/{report,heatmap}.schema.json` and `web/src/generated/{report,heatmap}.ts`
+below ROOT.
 """
 
 from __future__ import annotations
@@ -12,17 +13,21 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from .payload import Details, Payload
+from .heatmap_payload import HeatMapPage
+from .payload import Details, Model, Payload
 
 SCHEMA_FILE = Path("schemas/report.schema.json")
 TYPES_FILE = Path("web/src/generated/report.ts")
 
+PAGES: dict[str, tuple[type[Model], ...]] = {"report": (Payload, Details), "heatmap": (HeatMapPage,)}
+"""Each built page with the documents that it is given."""
+
 _PLAIN = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
 
 
-def json_schema() -> dict[str, Any]:
-    """JSON Schema of both documents, every model under `$defs`."""
-    _, schema = models_json_schema([(Payload, "serialization"), (Details, "serialization")], title="iolab report")
+def json_schema(page: str = "report") -> dict[str, Any]:
+    """JSON Schema of a page's documents, every model under `$defs`."""
+    _, schema = models_json_schema([(model, "serialization") for model in PAGES[page]], title=f"iolab {page}")
     return schema
 
 
@@ -68,9 +73,12 @@ def _type(part: dict[str, Any]) -> str:
 
 
 def write(root: Path) -> list[Path]:
-    """Write both files below `root`; returns their paths."""
-    schema = json_schema()
-    texts = {SCHEMA_FILE: json.dumps(schema, indent=2) + "\n", TYPES_FILE: typescript(schema)}
+    """Write all files below `root`; returns their paths."""
+    texts: dict[Path, str] = {}
+    for page in PAGES:
+        schema = json_schema(page)
+        texts[SCHEMA_FILE.with_name(f"{page}.schema.json")] = json.dumps(schema, indent=2) + "\n"
+        texts[TYPES_FILE.with_name(f"{page}.ts")] = typescript(schema)
     for path, text in texts.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")

@@ -67,7 +67,7 @@ def without_devices(found: Sequence[Strip]) -> list[Strip]:
 
 
 def _order(name: str) -> tuple[bool, tuple[int, str]]:
-    return name.startswith("device."), metrics.sort_key(name)
+    return name.startswith(("device.", "host.")), metrics.sort_key(name)
 
 
 def _strip(name: str, members: Sequence[tuple[str, Series]], bases: TimeBases) -> Strip:

@@ -40,6 +40,10 @@ class Source(Protocol):
         """A run's latency histograms; empty where there are none."""
         ...
 
+    def step_runs(self) -> list[Run]:
+        """Steps of rising loads, as runs; ResultsError where there are none."""
+        ...
+
     def window_runs(self) -> list[Run]:
         """Windows between marks, as runs; ResultsError where there are none."""
         ...

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from ..charts.hockey_stick import hockey_stick
+from ..charts.reference import Reference
 from ..compare.compare import compare
+from ..compare.curves import curves
 from ..errors import IolabError, UsageError
 from ..metrics import of
 from ..results.windows import FIRST
+from .curve_tables import equal_tables, knee_table
 from .datasets import Datasets
 from .payload import Section
 from .sections import metric_section
@@ -34,3 +38,17 @@ def window_sections(results: Source, run_places: Mapping[str, int], datasets: Da
             "name": f"windows.{name}", "title": f"Windows: {section.title}",
             "lead": f"Each run is cut where an action or mark fell; windows are compared within their run. {section.lead}"}))
     return found
+
+
+def step_sections(results: Source, baseline: str | None, datasets: Datasets, references: Sequence[Reference]) -> list[Section]:
+    """Throughput against latency over the steps of each run, with the knee found in time; none where no load rises."""
+    try:
+        found = curves(results.step_runs(), baseline=baseline)
+    except IolabError:
+        return []
+    tables = [knee_table(found), *equal_tables(found)]
+    return [Section(
+        name="steps", title=f"Steps: throughput against latency as {found.load} rises within each run", kind="view", headline=True,
+        unit="", better=None, lead="Each step of a run is a point; a step lasts too short for a verdict of its own on steadiness.",
+        notes=[], footnotes=[], tables=[table for table in tables if table.rows],
+        charts=[datasets.chart(hockey_stick(found, references))])]

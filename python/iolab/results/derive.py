@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,17 +11,24 @@ from typing import Any
 from .. import registry
 from ..errors import FormatError
 from ..formats.detect import detect
-from ..formats.fio_pool import pool_jobs
-from ..formats.tables import DeviceSamples, DeviceTable, FioLogTable, FioOutput
+from ..formats.tables import DeviceSamples, DeviceTable, FioLogTable, FioOutput, HostTable
 from ..verdict import Verdict
-from . import device_metrics, fio_metrics
+from . import device_metrics, fio_metrics, monitor_metrics, target_metrics
 from .evidence import measured_files, read_environment
-from .facts import DamagedFile, RunFacts
+from .facts import DamagedFile, Monitor, RunFacts
 from .gates.base import Gate
 from .gates.stall import moved_series, stalls
 from .load_series import load_series
 from .model import Derived, Observation, RunPlan
-from .series import cut, device_series
+from .monitor_series import host_series
+from .series import count, cut, device_series
+from .steps import pool_run
+
+_FINEST = "diskstats.log"
+"""The kernel's own counters are finer than what iostat prints of them: this file wins where both know a device."""
+
+
+_FIO_LOG = re.compile(r"_(bw|iops|lat|clat|slat)(?:\.\d+)?\.log$")
 
 
 @dataclass
@@ -31,6 +39,9 @@ class _Read:
     fio_file: str = ""
     devices: dict[str, DeviceSamples] = field(default_factory=dict)
     device_files: dict[str, str] = field(default_factory=dict)
+    host: dict[str, HostTable] = field(default_factory=dict)
+    host_files: dict[str, str] = field(default_factory=dict)
+    watched: list[tuple[str, str, DeviceSamples | HostTable]] = field(default_factory=list)
     monitor_files: list[str] = field(default_factory=list)
     logs: dict[str, FioLogTable] = field(default_factory=dict)
     damaged: list[DamagedFile] = field(default_factory=list)
@@ -47,32 +58,40 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
 
     A damaged file costs this run (INVALID, with the reason), never more; nothing here raises for bad evidence.
     """
-    read = _read_all(run_dir)
+    read = _read_all(run_dir, plan)
     devices = {name: cut(samples, plan.window) for name, samples in read.devices.items()}
     series = device_series(devices, plan.window)
-    series.update(load_series(read.logs, plan.window))
+    series.update(load_series(read.logs, plan.window, latency_scale=_latency_scale(read.fio)))
+    host = {kind: cut(table, plan.window) for kind, table in read.host.items()}
+    series.update(host_series(host, plan.window))
     recorded = read_environment(run_dir)
     environment = {**({} if read.fio is None or read.fio.version is None else {"fio": read.fio.version}),
                    **recorded.get("fingerprint", {})}
     facts = RunFacts(
-        plan=plan, fio=read.fio, fio_file=read.fio_file, pooled=None if read.fio is None else pool_jobs(read.fio.jobs),
-        devices=devices, monitor_files=tuple(read.monitor_files), series=series, damaged=tuple(read.damaged),
-        environment=environment, reference=reference or {}, host=_host_numbers(recorded))
+        plan=plan, fio=read.fio, fio_file=read.fio_file, pooled=None if read.fio is None else pool_run(read.fio.jobs, plan),
+        devices=devices, monitor_files=tuple(read.monitor_files), monitors=_monitors(read, plan.window),
+        host_busy=monitor_metrics.mean_busy(host), series=series, damaged=tuple(read.damaged),
+        environment=environment, reference=reference or {}, host=_host_numbers(recorded),
+        target=target_metrics.read_target(run_dir))
     gates: list[Gate] = [gate() for gate in registry.load_all("gate")]
     verdict = Verdict.of(reason for gate in gates for reason in gate.judge(facts))
     observations = [*fio_metrics.observations(facts), *device_metrics.observations(devices, read.device_files),
-                    *_stall(facts, read)]
+                    *_stall(facts, read), *monitor_metrics.observations(host, read.host_files),
+                    *target_metrics.observations(facts)]
     return Derived(tuple(observations), verdict, tuple(series.values()), tuple(fio_metrics.histograms(facts)),
                    tuple(dict.fromkeys(read.assumptions)), environment, facts.options)
 
 
-def _read_all(run_dir: Path) -> _Read:
+def _read_all(run_dir: Path, plan: RunPlan) -> _Read:
     read = _Read()
     for path in measured_files(run_dir):
         try:
             data = path.read_bytes()
         except OSError as error:
             read.damaged.append(DamagedFile(path.name, error.strerror or str(error)))
+            continue
+        if not data and _may_be_empty(path.name, plan):
+            read.assumptions.append(f"{path.name} is empty: nothing was due in it")
             continue
         name = detect(data, path.name)
         if name is None:
@@ -86,6 +105,12 @@ def _read_all(run_dir: Path) -> _Read:
     return read
 
 
+def _may_be_empty(file: str, plan: RunPlan) -> bool:
+    """A log of submissions by an engine that submits nothing, or any log over time of a load that may end within a second."""
+    match = _FIO_LOG.search(file)
+    return match is not None and (match[1] == "slat" or plan.extra.get("time_based") is False)
+
+
 def _take(read: _Read, file: str, table: Any) -> None:
     if isinstance(table, FioOutput):
         if read.fio is None:
@@ -97,14 +122,31 @@ def _take(read: _Read, file: str, table: Any) -> None:
     elif isinstance(table, DeviceTable):
         read.monitor_files.append(file)
         read.assumptions += table.assumptions
-        if table.damaged:
-            line, reason = table.damaged[0]
-            read.damaged.append(DamagedFile(file, f"line {line}: {reason} ({len(table.damaged)} such lines)"))
+        _note_damage(read, file, table)
         for name, samples in table.devices.items():
-            read.devices[name] = samples
-            read.device_files[name] = file
+            read.watched.append((file, name, samples))
+            if read.device_files.get(name) != _FINEST:
+                read.devices[name] = samples
+                read.device_files[name] = file
+    elif isinstance(table, HostTable):
+        read.monitor_files.append(file)
+        _note_damage(read, file, table)
+        read.watched.append((file, table.kind, table))
+        read.host[table.kind] = table
+        read.host_files[table.kind] = file
     elif isinstance(table, FioLogTable):
         read.logs[file] = table
+
+
+def _note_damage(read: _Read, file: str, table: DeviceTable | HostTable) -> None:
+    if table.damaged:
+        line, reason = table.damaged[0]
+        read.damaged.append(DamagedFile(file, f"line {line}: {reason} ({len(table.damaged)} such lines)"))
+
+
+def _monitors(read: _Read, window: tuple[int, int] | None) -> tuple[Monitor, ...]:
+    """What each monitor's file holds inside the window."""
+    return tuple(Monitor(file, what, count(samples, window), samples.interval) for file, what, samples in read.watched)
 
 
 def _stall(facts: RunFacts, read: _Read) -> list[Observation]:
@@ -113,8 +155,14 @@ def _stall(facts: RunFacts, read: _Read) -> list[Observation]:
     if found is None or not len(found[0].values) or not (found[0].values > 0).any():
         return []
     seconds = float(sum(length for _, length in stalls(found[0])))
-    file = read.monitor_files[0] if found[0].name.startswith("device.") else next(iter(read.logs), "")
+    file = next(iter(read.device_files.values() if found[0].name.startswith("device.") else read.logs), "")
     return [Observation("stall.seconds", seconds, "s", file, found[0].name)]
+
+
+def _latency_scale(fio: FioOutput | None) -> float:
+    """Seconds per unit of this fio's latencies: its logs have that of its result."""
+    directions = [direction for job in fio.jobs for direction in job.directions.values()] if fio is not None else []
+    return next((latency.source_scale for direction in directions for latency in direction.latencies.values()), 1e-9)
 
 
 def _host_numbers(environment: Mapping[str, Any]) -> dict[str, float]:

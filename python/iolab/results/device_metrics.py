@@ -10,10 +10,15 @@ import numpy as np
 
 from ..formats.tables import DeviceSamples
 from ..metrics import of
+from .device_outliers import DeviceLoad
 from .model import Observation
 
 _COLUMNS = {"device.util": "util", "device.queue": "queue", "device.read.iops": "read.iops", "device.write.iops": "write.iops",
             "device.read.bw": "read.bw", "device.write.bw": "write.bw"}
+
+
+_OF_EACH = ("util", "await", "read.bw", "write.bw")
+"""What is observed of each device where there are several; a column that is 0 on all of them is left out."""
 
 
 def observations(devices: Mapping[str, DeviceSamples], files: Mapping[str, str]) -> Iterator[Observation]:
@@ -36,6 +41,27 @@ def observations(devices: Mapping[str, DeviceSamples], files: Mapping[str, str])
     waiting = _await(devices)
     if waiting is not None:
         yield Observation("device.await", waiting, "s", file, f"await of {len(devices)} devices, weighted by I/Os")
+    if len(devices) > 1:
+        yield from _of_each(devices, files)
+
+
+def loads(devices: Mapping[str, DeviceSamples]) -> list[DeviceLoad]:
+    """Busy share, mean latency and bytes per second of each device."""
+    return [DeviceLoad(name, _mean(samples, "util"), _await({name: samples}),
+                       (_mean(samples, "read.bw") or 0.0) + (_mean(samples, "write.bw") or 0.0)) for name, samples in devices.items()]
+
+
+def _of_each(devices: Mapping[str, DeviceSamples], files: Mapping[str, str]) -> Iterator[Observation]:
+    """`device.util[sdb]`, `device.await[sdb]`...: each device by itself."""
+    for column in _OF_EACH:
+        found = {name: _await({name: samples}) if column == "await" else _mean(samples, column) for name, samples in devices.items()}
+        if not any(found.values()):
+            continue
+        for name, value in found.items():
+            if value is not None:
+                field, unit = devices[name].source_fields.get(column, (column, ""))
+                metric = f"device.{column}[{name}]"
+                yield Observation(metric, value, of(metric).unit, files.get(name, ""), f"{field} of {name}", None, unit)
 
 
 def _mean(samples: DeviceSamples, column: str) -> float | None:

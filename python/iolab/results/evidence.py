@@ -20,7 +20,9 @@ RUNS = "runs"
 PLAN_FILE = "run.json"
 ENVIRONMENT_FILE = "environment.json"
 
-OWN_FILES = {PLAN_FILE, ENVIRONMENT_FILE}
+TARGET_FILE = "target.json"
+
+OWN_FILES = {PLAN_FILE, ENVIRONMENT_FILE, TARGET_FILE}
 """Files of a run directory that iolab itself writes about the run, as opposed to what tools measured."""
 
 

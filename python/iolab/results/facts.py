@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from ..errors import UsageError
 from ..formats.tables import DeviceSamples, FioDirection, FioJob, FioOutput, Latency
@@ -25,6 +26,21 @@ class DamagedFile:
 
 
 @dataclass(frozen=True)
+class Monitor:
+    """What one file of a monitor holds of one thing that it watched.
+
+    Attributes:
+        file: its name; what: the device, or the source where it watched the host as a whole.
+        samples: how many lie inside the window; interval: seconds between them.
+    """
+
+    file: str
+    what: str
+    samples: int
+    interval: float
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """Everything that gates may ask of one run.
 
@@ -32,9 +48,12 @@ class RunFacts:
         fio, fio_file: the load's own result and the file it came from; None where there is none.
         pooled: the run's jobs as one: operation to its sums.
         devices: name to samples, cut to the window. monitor_files: files that a monitor wrote.
+        monitors: what each of those files holds, a device each, within the window.
+        host_busy: share of the time of all the host's CPUs that was busy over the window; None where nobody watched.
         series: name to per-second series.
         damaged: files that could not be read.
         environment, reference: this run's host facts and those of the results' first run on that host.
+        target: what the target said of the run (`target.json`), empty where it said nothing.
         host: further facts of the host, `memory_bytes` and `cpus` among them, where known.
     """
 
@@ -44,11 +63,14 @@ class RunFacts:
     pooled: FioJob | None = None
     devices: Mapping[str, DeviceSamples] = field(default_factory=dict)
     monitor_files: tuple[str, ...] = ()
+    monitors: tuple[Monitor, ...] = ()
+    host_busy: float | None = None
     series: Mapping[str, Series] = field(default_factory=dict)
     damaged: Sequence[DamagedFile] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     reference: Mapping[str, str] = field(default_factory=dict)
     host: Mapping[str, float] = field(default_factory=dict)
+    target: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def options(self) -> Mapping[str, str]:
@@ -77,6 +99,14 @@ class RunFacts:
             return 1
         echoed = self.options.get("iodepth", "1")
         return int(echoed) if echoed.isdigit() else 1
+
+    @cached_property
+    def concurrency(self) -> float | None:
+        """I/Os that can be in flight over all jobs, mean over the window: the plan's where jobs differ, else jobs x depth."""
+        planned = self.plan.extra.get("concurrency")
+        if isinstance(planned, int | float) and planned > 0:
+            return float(planned)
+        return None if self.jobs is None else float(self.jobs * self.depth)
 
     @cached_property
     def offered_iops(self) -> float | None:

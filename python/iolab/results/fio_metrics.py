@@ -32,8 +32,8 @@ def observations(facts: RunFacts) -> Iterator[Observation]:
     if facts.offered_iops is not None:
         yield Observation("offered.iops", facts.offered_iops, "1/s", file, "rate_iops x numjobs")
     found = in_flight(facts)
-    if found is not None and facts.jobs:
-        yield Observation("littles_law", found[0] / (facts.jobs * facts.depth), "", file, "iops x mean latency / (jobs x depth)")
+    if found is not None and facts.concurrency:
+        yield Observation("littles_law", found[0] / facts.concurrency, "", file, "iops x mean latency / (jobs x depth)")
 
 
 def _direction(name: str, direction: FioDirection, file: str, prefix: str, several: bool) -> Iterator[Observation]:

@@ -9,20 +9,23 @@ from typing import Literal
 import numpy as np
 
 from ..errors import FormatError
-from ..formats.fio_seconds import PerSecond, per_second
+from ..formats.fio_seconds import PerSecond, latency_per_second, per_second
 from ..formats.tables import FioLogTable
 from .model import Series
 
-_KIND = re.compile(r"(?:^|_)(bw|iops)(?:\.\d+)?\.log")
+_KIND = re.compile(r"(?:^|_)(bw|iops|lat|clat|slat)(?:\.\d+)?\.log")
 _UNITS: dict[str, str] = {"bw": "B/s", "iops": "1/s"}
 
 
-def load_series(logs: Mapping[str, FioLogTable], window: tuple[int, int] | None) -> dict[str, Series]:
-    """`read.iops`, `write.bw`... and `load.bw`, the sum over operations, from the logs of all jobs of a run.
+def load_series(logs: Mapping[str, FioLogTable], window: tuple[int, int] | None, *,
+                latency_scale: float = 1e-9) -> dict[str, Series]:
+    """`read.iops`, `write.bw`... and `load.bw`, the sum over operations, from the logs of all jobs of a run; `write.lat`,
+    `write.clat`... where fio logged them, the mean over the I/Os of all jobs, nan in a second without any.
 
     Args:
         logs: file name to table; bandwidth and rate logs are told by fio's names (`..._bw.1.log`).
         window: the measured window, realtime ns; logs with epoch times are cut to it.
+        latency_scale: seconds per unit of the logs of latencies: 1e-9, and 1e-6 before fio 2.99.
 
     Logs that don't fit together (a damaged time) yield no series.
     """
@@ -41,6 +44,24 @@ def load_series(logs: Mapping[str, FioLogTable], window: tuple[int, int] | None)
         if kind == "bw" and rates.rates:
             total = np.sum(list(rates.rates.values()), axis=0)
             found["load.bw"] = Series("load.bw", "B/s", time[inside], total[inside])
+    for latency in ("lat", "clat", "slat"):
+        try:
+            means = latency_per_second(_with_rates(logs, latency))
+        except FormatError:
+            continue
+        time, inside = _window(means, window)
+        for operation, values in means.rates.items():
+            name = f"{operation}.{latency}"
+            found[name] = Series(name, "s", time[inside], values[inside] * latency_scale)
+    return found
+
+
+def _with_rates(logs: Mapping[str, FioLogTable], kind: str) -> list[tuple[FioLogTable, FioLogTable | None]]:
+    """Logs of latencies, each with the log of rates of the same job: `x_clat.3.log` and `x_iops.3.log`."""
+    found = []
+    for file, table in logs.items():
+        if (match := _KIND.search(file)) and match[1] == kind:
+            found.append((table, logs.get(f"{file[: match.start(1)]}iops{file[match.end(1):]}")))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,14 @@ class Mark:
         """The mark as a line of JSON with its line end."""
         return json.dumps({"time_ns": self.time_ns, "kind": self.kind, "label": self.label, "levels": dict(self.levels),
                            **self.data}, default=str) + "\n"
+
+
+def add_marks(run_dir: Path, marks: Iterable[Mark]) -> None:
+    """Append marks to a run's file; without any, none is made."""
+    text = "".join(mark.as_line() for mark in marks)
+    if text:
+        with (run_dir / FILE).open("a", encoding="utf-8") as file:
+            file.write(text)
 
 
 def read_marks(run_dir: Path) -> tuple[Mark, ...]:

@@ -138,6 +138,15 @@ class Results:
                                hint="a study's [[actions]] make marks")
         return found
 
+    def step_runs(self) -> list[Run]:
+        """The steps of loads that rise within a run, as runs (see `steps`); ResultsError where no load rises."""
+        from .steps import read_steps, step_runs
+
+        found = [step for run in self.runs for step in step_runs(run, read_steps(run))]
+        if not found:
+            raise ResultsError("no run's load rises in steps", where=self.path, hint="a study's [workload.steps] makes it rise")
+        return found
+
     def environment(self) -> dict[str, Any]:
         """`environment.json` of the results, else of the first run that has one: `{"fingerprint", "facts"}`, or empty."""
         found = read_environment(self.path)

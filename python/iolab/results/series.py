@@ -4,26 +4,41 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.tables import DeviceSamples, Floats
+from ..formats.tables import DeviceSamples, Floats, HostTable
 from .model import Series
 
 MOVED = ("read.bw", "write.bw", "discard.bw")
 """Columns that count as bytes moved."""
 
 
-def cut(samples: DeviceSamples, window: tuple[int, int] | None) -> DeviceSamples:
+Samples = TypeVar("Samples", DeviceSamples, HostTable)
+
+
+def cut(samples: Samples, window: tuple[int, int] | None) -> Samples:
     """The samples whose interval lies inside the window, give or take half an interval; all where either has no clock."""
     if window is None or samples.time_ns is None:
         return samples
-    half = round(samples.interval * 5e8)
-    end, start = samples.time_ns, samples.time_ns - 2 * half
-    inside = (start >= window[0] - half) & (end <= window[1] + half)
-    return dataclasses.replace(samples, time_ns=end[inside],
+    inside = _inside(samples.time_ns, samples.interval, window)
+    return dataclasses.replace(samples, time_ns=samples.time_ns[inside],
                                columns={name: values[inside] for name, values in samples.columns.items()})
+
+
+def count(samples: DeviceSamples | HostTable, window: tuple[int, int] | None) -> int:
+    """How many samples `cut` leaves."""
+    if window is None or samples.time_ns is None:
+        return max((len(values) for values in samples.columns.values()), default=0)
+    return int(_inside(samples.time_ns, samples.interval, window).sum())
+
+
+def _inside(end: NDArray[np.int64], interval: float, window: tuple[int, int]) -> NDArray[np.bool_]:
+    half = round(interval * 5e8)
+    inside: NDArray[np.bool_] = (end - 2 * half >= window[0] - half) & (end <= window[1] + half)
+    return inside
 
 
 def device_series(devices: Mapping[str, DeviceSamples], window: tuple[int, int] | None) -> dict[str, Series]:
@@ -37,7 +52,7 @@ def device_series(devices: Mapping[str, DeviceSamples], window: tuple[int, int] 
         return found
     length = min(_length(samples) for samples in devices.values())
     first = next(iter(devices.values()))
-    time = _time(first, window)[:length]
+    time = times(first, window)[:length]
 
     def total(columns: Iterable[str]) -> Floats | None:
         parts = [samples.columns[name][:length] for samples in devices.values() for name in columns if name in samples.columns]
@@ -54,7 +69,7 @@ def device_series(devices: Mapping[str, DeviceSamples], window: tuple[int, int] 
     add("device.util", "1", np.mean(busy, axis=0) if busy else None)
     if len(devices) > 1:
         for name, samples in devices.items():
-            own = _time(samples, window)
+            own = times(samples, window)
             for column, unit in (("write.bw", "B/s"), ("read.bw", "B/s"), ("util", "1")):
                 values = samples.columns.get(column)
                 if values is not None and np.any(values > 0):
@@ -63,11 +78,12 @@ def device_series(devices: Mapping[str, DeviceSamples], window: tuple[int, int] 
     return found
 
 
-def _length(samples: DeviceSamples) -> int:
+def _length(samples: DeviceSamples | HostTable) -> int:
     return min((len(values) for values in samples.columns.values()), default=0)
 
 
-def _time(samples: DeviceSamples, window: tuple[int, int] | None) -> NDArray[np.float64]:
+def times(samples: DeviceSamples | HostTable, window: tuple[int, int] | None) -> NDArray[np.float64]:
+    """End of each interval in seconds since the window's start (or the first interval's), shape (n,)."""
     if samples.time_ns is not None and len(samples.time_ns):
         origin = window[0] if window is not None else int(samples.time_ns[0] - samples.interval * 1e9)
         return (samples.time_ns - origin) / 1e9

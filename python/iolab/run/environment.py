@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..errors import RunError
 from ..hosts.base import Host
+from ..hosts.block_devices import block_device_facts, settings
 from ..hosts.facts import Facts, host_facts
 from ..results.evidence import ENVIRONMENT_FILE
 from ..results.manifest import write_atomically
@@ -17,32 +19,55 @@ _FACTS_OF_A_RUN = ("memory_bytes", "cpus")
 """Numbers that gates hold a run's load against."""
 
 
-def gather(host: Host, targets: list[Target], tools: Mapping[str, str]) -> Facts:
-    """Facts of host, targets and tools.
+def gather(host: Host, targets: list[Target], tools: Mapping[str, str], revisions: Mapping[str, str]) -> Facts:
+    """Facts of host, targets, tools and source trees.
 
-    A target's part enters the fingerprint only where the study has a single one: targets that differ are what is
-    compared then, not a drift.
+    A target's part enters the fingerprint only where the study has a single one: targets that differ are what is compared then, not
+    a drift. Settings of disks that all targets share always do. Loop devices are left out of it: their names change by chance.
+
+    Args:
+        revisions: name to the path of a git work tree.
     """
     found = host_facts(host)
     found.fingerprint.update(tools)
     found.facts["tools"] = dict(tools)
+    for name, path in revisions.items():
+        found.fingerprint[f"revision:{name}"] = found.facts.setdefault("revisions", {})[name] = revision(host, name, path)
     if len(targets) == 1:
         found.add(targets[0].facts())
     else:
         found.facts["targets"] = [target.facts().facts for target in targets]
+    shared = set.intersection(*(set(target.devices()) for target in targets)) if targets else set()
+    for device in sorted(shared):
+        found.fingerprint.update(settings(block_device_facts(host, device), device))
+    found.fingerprint = {key: text for key, text in found.fingerprint.items() if ":loop" not in key}
     return found
+
+
+def revision(host: Host, name: str, path: str) -> str:
+    """Commit of a git work tree, with `-dirty` where tracked files were changed; RunError where it can't be told."""
+    answer = host.run(["git", "-C", path, "describe", "--always", "--long", "--abbrev=40", "--dirty", "--exclude=*"])
+    text = answer.stdout.strip()
+    if answer.exit_code or not text:
+        said = answer.stderr.strip().splitlines()
+        raise RunError(f"revision of '{name}' can't be told: {said[-1] if said else 'git says nothing'}", where=path,
+                       hint="name a git work tree under study.revisions, or take it out")
+    return text
 
 
 def write_study_environment(directory: Path, found: Facts) -> None:
     """The whole of it, for the results directory."""
-    _write(directory, found.fingerprint, found.facts)
+    write_atomically(directory / ENVIRONMENT_FILE, _text(found.fingerprint, found.facts))
 
 
-def write_run_environment(run_dir: Path, found: Facts) -> None:
-    """The fingerprint and the few facts that gates need."""
-    _write(run_dir, found.fingerprint, {name: found.facts[name] for name in _FACTS_OF_A_RUN if name in found.facts})
+def write_run_environment(run_dir: Path, found: Facts, temperatures: Mapping[str, float]) -> None:
+    """The fingerprint, the few facts that gates need, and how warm it was at the start. Synced with the rest of the run."""
+    facts: dict[str, object] = {name: found.facts[name] for name in _FACTS_OF_A_RUN if name in found.facts}
+    if temperatures:
+        facts["temperatures_celsius"] = dict(temperatures)
+    (run_dir / ENVIRONMENT_FILE).write_text(_text(found.fingerprint, facts), "utf-8")
 
 
-def _write(directory: Path, fingerprint: Mapping[str, str], facts: Mapping[str, object]) -> None:
+def _text(fingerprint: Mapping[str, str], facts: Mapping[str, object]) -> str:
     data = {"schema": SCHEMA, "fingerprint": dict(fingerprint), "facts": dict(facts)}
-    write_atomically(directory / ENVIRONMENT_FILE, json.dumps(data, indent=1, default=str) + "\n")
+    return json.dumps(data, indent=1, default=str) + "\n"

@@ -14,7 +14,7 @@ from ..sources.base import Source
 from ..study.cells import Cell
 from ..study.load import Study
 from ..study.plan import run_seconds
-from ..targets.base import Target
+from ..targets.base import NOTHING_ALLOWED, Permissions, Target
 from ..workloads.base import Workload
 
 SCRATCH = "scratch"
@@ -24,14 +24,17 @@ SCRATCH = "scratch"
 class Equipment:
     """Targets and workloads of a study's cells. Cells whose target tables are equal share one target."""
 
-    def __init__(self, study: Study, host: Host, clock: Clock, directory: Path, noticed: Callable[[str], None]) -> None:
+    def __init__(self, study: Study, host: Host, clock: Clock, directory: Path, noticed: Callable[[str], None],
+                 permissions: Permissions = NOTHING_ALLOWED) -> None:
         self._study, self._host, self._clock, self._directory = study, host, clock, directory
-        self._noticed = noticed
+        self._noticed, self._permissions = noticed, permissions
         self._left_out: set[str] = set()
         self._targets: dict[str, Target] = {}
-        self._target_keys = {id(cell): self._make_target(cell) for cell in study.cells}
         self._workloads = {id(cell): cast(Workload, registry.load("workload", cell.workload_kind)(cell.workload))
                            for cell in study.cells}
+        self._target_keys = {id(cell): _target_key(cell) for cell in study.cells}
+        for cell in study.cells:
+            self._make_target(cell)
 
     @property
     def targets(self) -> list[Target]:
@@ -61,13 +64,26 @@ class Equipment:
 
     def tools(self) -> Mapping[str, str]:
         """Versions of the programs that the workloads need, all there; then have the jobs tried without I/O."""
-        found: dict[str, str] = {}
-        for kind in dict.fromkeys(cell.workload_kind for cell in self._study.cells):
-            plugin = registry.load("workload", kind)
-            found.update(plugin.tools(self._host))
-            plugin.check(self._host, {cell.label(): self.workload(cell) for cell in self._study.cells
-                                      if cell.workload_kind == kind})
+        found = self.versions()
+        for kind in self._kinds():
+            registry.load("workload", kind).check(self._host, {cell.label(): self.workload(cell) for cell in self._study.cells
+                                                               if cell.workload_kind == kind})
         return found
+
+    def versions(self) -> Mapping[str, str]:
+        """Versions of the programs that the workloads need."""
+        found: dict[str, str] = {}
+        for kind in self._kinds():
+            found.update(registry.load("workload", kind).tools(self._host))
+        return found
+
+    def _kinds(self) -> list[str]:
+        return list(dict.fromkeys(cell.workload_kind for cell in self._study.cells))
+
+    def notes(self) -> list[str]:
+        """What a user should know about targets and loads, each thing once."""
+        loads = (note for workload in self._workloads.values() for note in workload.notes())
+        return list(dict.fromkeys([*(note for target in self.targets for note in target.notes()), *loads]))
 
     def room(self, target: Target) -> int:
         """Largest room that a cell of the target asks for, in bytes."""
@@ -76,13 +92,17 @@ class Equipment:
     def seconds(self, cell: Cell) -> float:
         """Estimated wall time of one run of the cell."""
         load = self.workload(cell).load()
-        return run_seconds(load.runtime, load.ramp, load.space_bytes)
+        return run_seconds(load.runtime, load.ramp, load.space_bytes if load.layout_bytes is None else load.layout_bytes)
 
-    def _make_target(self, cell: Cell) -> str:
-        key = json.dumps([cell.target_kind, cell.target.model_dump(mode="json")], sort_keys=True)
+    def _make_target(self, cell: Cell) -> None:
+        key = self._target_keys[id(cell)]
         if key not in self._targets:
             number = len(self._targets) + 1
             scratch = self._directory / (SCRATCH if number == 1 else f"{SCRATCH}-{number}")
             plugin = registry.load("target", cell.target_kind)
-            self._targets[key] = cast(Target, plugin(cell.target, self._host, str(scratch.absolute())))
-        return key
+            writes = any(self.workload(other).load().writes for other in self._study.cells if self._target_keys[id(other)] == key)
+            self._targets[key] = cast(Target, plugin(cell.target, self._host, str(scratch.absolute()), self._permissions, writes))
+
+
+def _target_key(cell: Cell) -> str:
+    return json.dumps([cell.target_kind, cell.target.model_dump(mode="json")], sort_keys=True)

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ..clock import Clock
 from ..errors import RunError
-from ..hosts.base import Host, Process
-from ..hosts.facts import Facts
-from ..results.evidence import write_plan
-from ..results.model import RunPlan
+from ..hosts.base import Host, KernelLog, Process
+from ..hosts.facts import Facts, temperatures
+from ..results.evidence import TARGET_FILE, write_plan
+from ..results.manifest import write_atomically
+from ..results.marks import add_marks
 from ..sources.base import Source
+from ..study.commands import Action
 from ..study.plan import PlannedRun
-from ..targets.base import RunContext, Target
-from ..workloads.base import Job, Load, Workload
+from ..targets.base import Place, RunContext, Target
+from ..workloads.base import Load, Workload
+from .actions import Actions
+from .commands import CommandRunner
 from .environment import write_run_environment
+from .hooks import Hooks, variables
 from .interrupts import Interrupts
-from .progress import Status
+from .load import LoadRunner
+from .record import RunEnd, plan_of
 
-COMMAND_FILE = "command.txt"
-STDOUT_FILE = "stdout.txt"
-STDERR_FILE = "stderr.txt"
-LONGEST_WAIT = 0.25
-"""Seconds between looks at interrupts and listeners."""
+KERNEL_FILE = "dmesg.txt"
+SCHEMA = 1
+_GRAVE = ("emerg", "alert", "crit", "err", "warn")
+"""Levels of kernel messages that a user is told of at once; the rest is in the evidence."""
 
 
 @dataclass(frozen=True)
@@ -42,85 +46,115 @@ class RunSetting:
     sources: Sequence[Source]
     tools: Mapping[str, str]
     environment: Facts
-
-
-@dataclass(frozen=True)
-class RunEnd:
-    """How a run ended; `reason` is empty where it finished."""
-
-    status: Status
-    reason: str
-    exit_code: int | None
-    window: tuple[int, int] | None
-    pid: int | None = None
-    pid_started: int | None = None
+    actions: Sequence[Action] = ()
 
 
 class Executor:
     """Does runs on one host."""
 
-    def __init__(self, host: Host, clock: Clock, interrupts: Interrupts, *, waiting: Callable[[PlannedRun, float, float], None],
-                 launched: Callable[[str, Process], None], noticed: Callable[[str], None]) -> None:
+    def __init__(self, host: Host, clock: Clock, interrupts: Interrupts, hooks: Hooks, commands: CommandRunner, *,
+                 waiting: Callable[[PlannedRun, float, float, Mapping[str, float]], None], launched: Callable[[str, Process], None],
+                 noticed: Callable[[str], None], kernel_log: KernelLog | None = None) -> None:
         self._host, self._clock, self._interrupts = host, clock, interrupts
+        self._hooks, self._commands, self._kernel_log = hooks, commands, kernel_log
         self._waiting, self._launched, self._noticed = waiting, launched, noticed
 
     def execute(self, setting: RunSetting) -> RunEnd:
         """Do the run and write its evidence, `run.json` last: a directory without it was never finished.
 
-        What goes wrong with the run is its end, recorded; OSError of the results directory itself is raised.
+        What goes wrong with the run is its end, recorded, a full disk under the evidence too. OSError is raised where not even
+        `run.json` can be written.
         """
+        self._prepare(setting)
         load = setting.workload.load()
-        setting.directory.mkdir(parents=True)
-        write_run_environment(setting.directory, setting.environment)
-        job: Job | None = None
         try:
-            run = setting.run
-            place = setting.target.begin(RunContext(setting.name, run.cell.identity(), run.block, load.space_bytes))
-            try:
-                job = setting.workload.job(place.path)
-                end = self._run(setting, load, job)
-            finally:
-                self._tidy(setting)
+            end = self._in_place(setting, load)
         except RunError as error:
-            end = RunEnd("failed", str(error), None, None)
-        write_plan(setting.directory, _plan_of(setting, load, job, end, self._host.name))
+            end = RunEnd("failed", str(error))
+        except OSError as error:
+            end = RunEnd("failed", f"its evidence can't be written: {error.strerror or error}")
+        self._record(setting, load, end)
         return end
 
-    def _run(self, setting: RunSetting, load: Load, job: Job) -> RunEnd:
-        directory = setting.directory
-        for name, text in job.files.items():
-            (directory / name).write_text(text, "utf-8")
-        (directory / COMMAND_FILE).write_text(shlex.join(job.command) + "\n", "utf-8")
-        with contextlib.ExitStack() as stack:
-            for source in setting.sources:
-                stack.callback(source.stop)
-                source.start(directory)
-            process = self._host.start(job.command, cwd=directory, stdout=directory / STDOUT_FILE, stderr=directory / STDERR_FILE)
-            try:
-                self._launched(setting.name, process)
-                cut = self._watch(setting, process, load.ramp + load.runtime, job.limit)
-            except BaseException:
-                process.end()
-                raise
-        exit_code = process.end() if cut else process.wait(0)
-        return _judge(setting, exit_code, cut, process)
+    def refuse(self, setting: RunSetting, reason: str) -> RunEnd:
+        """Record a run that can't be done: something before it failed."""
+        self._prepare(setting)
+        end = RunEnd("failed", reason)
+        self._record(setting, setting.workload.load(), end)
+        return end
 
-    def _watch(self, setting: RunSetting, process: Process, expected: float, limit: float) -> tuple[Status, str] | None:
-        """Wait for the load, polling the sources; (status, reason) where it must be ended, None where it ended itself."""
-        begin = self._clock.monotonic()
-        while True:
-            now = self._clock.monotonic()
-            dues = [source.due() - now for source in setting.sources]
-            if process.wait(max(0.0, min([LONGEST_WAIT, *dues]))) is not None:
-                return None
-            for source in setting.sources:
-                source.poll()
-            passed = self._clock.monotonic() - begin
-            if self._interrupts.stop_now:
-                return "interrupted", "stopped by the user"
-            if passed > limit:
-                return "failed", f"hung: ended after {passed:.0f} s, {expected:g} s were planned"
-            self._waiting(setting.run, passed, expected)
+    def _prepare(self, setting: RunSetting) -> None:
+        setting.directory.mkdir(parents=True)
+        write_run_environment(setting.directory, setting.environment, temperatures(self._host))
+
+    def _record(self, setting: RunSetting, load: Load, end: RunEnd) -> None:
+        write_plan(setting.directory, plan_of(setting.run, setting.name, load, end, host=self._host.name, tools=setting.tools,
+                                              sources=setting.sources, devices=setting.target.devices()))
+
+    def _in_place(self, setting: RunSetting, load: Load) -> RunEnd:
+        run = setting.run
+        place = setting.target.begin(RunContext(setting.name, run.cell.identity(), run.block, load.space_bytes))
+        try:
+            failure = self._hooks.before_run(run, setting.name, setting.directory, place.path)
+            try:
+                if failure:
+                    return RunEnd("interrupted" if self._interrupts.stop_now else "failed", failure)
+                end = self._load(setting, load, place)
+                self._observe(setting)
+                return end
+            finally:
+                self._hooks.after_run(run, setting.name, setting.directory, place.path)
+        finally:
+            self._tidy(setting)
+
+    def _load(self, setting: RunSetting, load: Load, place: Place) -> RunEnd:
+        runner = LoadRunner(self._host, self._clock, self._interrupts, self._commands.environment, self._noticed)
+        job = setting.workload.job(place)
+        if setting.target.cold():
+            layout = self._lay_out(runner, setting, place)
+            if layout.status != "finished":
+                return layout
+        words = variables(run=setting.name, cell=setting.run.cell, block=setting.run.block, directory=setting.directory, target=place.path)
+        actions = Actions(setting.actions, self._host, self._clock, self._commands, setting.directory, words, self._noticed)
+        if self._kernel_log is not None:
+            self._kernel_log.new()  # what came before is of no load
+        try:
+            end = runner.run(setting.directory, job, load, setting.sources, actions,
+                             launched=lambda process: self._launched(setting.name, process),
+                             waiting=lambda passed, expected, latest: self._waiting(setting.run, passed, expected, latest))
+        finally:
+            self._keep_kernel_messages(setting)
+        window = setting.workload.window(setting.directory)
+        if window is not None:
+            add_marks(setting.directory, setting.workload.marks(window))
+        return replace(end, window=window, place=place)
+
+    def _lay_out(self, runner: LoadRunner, setting: RunSetting, place: Place) -> RunEnd:
+        """For a cold start the files are laid out by a job of its own, then put out of memory."""
+        end, layout = RunEnd("finished"), setting.workload.layout(place)
+        if layout is not None:
+            end = runner.lay_out(setting.directory, layout, launched=lambda process: self._launched(setting.name, process))
+        if end.status == "finished":
+            setting.target.chill()
+        return end
+
+    def _observe(self, setting: RunSetting) -> None:
+        """What the target says of the run. That it can't is no harm to what was measured."""
+        try:
+            said = dict(setting.target.observe())
+        except RunError as error:
+            self._noticed(str(error))
+            return
+        if said:
+            (setting.directory / TARGET_FILE).write_text(json.dumps({"schema": SCHEMA, **said}, indent=1, default=str) + "\n", "utf-8")
+
+    def _keep_kernel_messages(self, setting: RunSetting) -> None:
+        lines = self._kernel_log.new() if self._kernel_log is not None else []
+        if lines:
+            with contextlib.suppress(OSError):
+                write_atomically(setting.directory / KERNEL_FILE, "\n".join(lines) + "\n")
+        for line in [line for line in lines if line.startswith(_GRAVE)][:1]:
+            self._noticed(f"run {setting.name}: the kernel says: {line} ({KERNEL_FILE} has all {len(lines)} lines)")
 
     def _tidy(self, setting: RunSetting) -> None:
         """Files that can't be removed don't unmake what was measured."""
@@ -128,41 +162,3 @@ class Executor:
             setting.target.end(setting.name)
         except RunError as error:
             self._noticed(str(error))
-
-
-def _judge(setting: RunSetting, exit_code: int | None, cut: tuple[Status, str] | None, process: Process) -> RunEnd:
-    window = setting.workload.window(setting.directory)
-    if cut is not None:
-        status, reason = cut
-    elif exit_code:
-        status, reason = "failed", f"exit code {exit_code}{_last_words(setting.directory)}"
-    else:
-        status, reason = "finished", ""
-    return RunEnd(status, reason, exit_code, window, process.pid, process.started)
-
-
-def _last_words(directory: Path) -> str:
-    """The load's last line on standard error, for a message."""
-    try:
-        lines = [line.strip() for line in (directory / STDERR_FILE).read_text("utf-8", "replace").splitlines() if line.strip()]
-    except OSError:
-        return ""
-    return f": {lines[-1][:200]}" if lines else ""
-
-
-def _plan_of(setting: RunSetting, load: Load, job: Job | None, end: RunEnd, host: str) -> RunPlan:
-    extra: dict[str, Any] = {
-        "options": dict(load.options), "time_based": True, "job": job.files[job.main] if job else "",
-        "sources": [source.name for source in setting.sources],
-        "readings": {source.name: {"taken": source.readings, "lost": source.lost} for source in setting.sources},
-        "devices": list(setting.target.devices()),
-    }
-    if end.pid is not None:
-        extra["pid"], extra["pid_started_ticks"] = end.pid, end.pid_started
-    if end.reason:
-        extra["failure"] = end.reason
-    run = setting.run
-    return RunPlan(run=setting.name, variant=run.cell.variant, factors=dict(run.cell.factors), repetition=run.repetition,
-                   block=run.block, status=end.status, host=host, jobs=load.jobs, depth=load.depth, runtime=load.runtime,
-                   ramp=load.ramp, offered_iops=load.offered_iops, window=end.window,
-                   command=job.command if job else (), exit_code=end.exit_code, tools=dict(setting.tools), extra=extra)

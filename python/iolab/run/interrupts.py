@@ -21,6 +21,11 @@ class Interrupts:
         self._previous: dict[signal.Signals, Any] = {}
 
     @property
+    def presses(self) -> int:
+        """How often it was asked."""
+        return self._presses
+
+    @property
     def stop_after_run(self) -> bool:
         """Whether no further run shall start."""
         return self._presses >= 1

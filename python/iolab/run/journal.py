@@ -15,8 +15,12 @@ from ..clock import Clock
 from ..errors import ResultsError
 
 FILE = "journal.jsonl"
-EVENTS = ("opened", "planned", "started", "finished", "failed", "interrupted", "stopped", "closed")
-"""opened, closed: a study began and came to its end; stopped: it was asked to end early. The others are of one run."""
+EVENTS = ("opened", "resumed", "planned", "started", "finished", "failed", "interrupted", "aside", "hook", "hook-ended", "ended-leftover",
+          "drift", "stopped", "closed")
+"""opened, resumed: a study began, or went on after it had ended early; closed: it came to its end; stopped: it ended early.
+planned, started, finished, failed, interrupted: of one run; aside: what is there of a run counts no more, for it is done again.
+hook, hook-ended: a command was started and ended. ended-leftover: a process that a killed iolab had left was ended.
+drift: the environment is another one from here on."""
 
 
 class Journal:

@@ -4,95 +4,208 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from ..clock import Clock
+from ..errors import RunError
 from ..hosts.base import Host, Process
-from ..hosts.facts import Facts
+from ..hosts.facts import Facts, boot_id
 from ..results.evidence import RUNS
-from ..results.manifest import Manifest, write_atomically, write_manifest
+from ..results.manifest import Manifest, read_manifest, write_atomically, write_manifest
 from ..study.load import Study
 from ..study.plan import Plan, PlannedRun, plan_runs
+from ..targets.base import NOTHING_ALLOWED, Permissions
+from .commands import CommandRunner
 from .environment import gather, write_study_environment
 from .equipment import Equipment
-from .execute import Executor, RunEnd, RunSetting
+from .execute import Executor, RunSetting
+from .headline import headline, warm_up
+from .hooks import Hooks
 from .interrupts import Interrupts
 from .journal import Journal
 from .progress import Outcome, ProgressListener
+from .record import RunEnd
+from .resume import NOTHING, STUDY_FILE, Past, check_surroundings, clear, drifted, read_past
 
-STUDY_FILE = "study.toml"
+
+@dataclass(frozen=True)
+class RunnerOptions:
+    """How a study is done.
+
+    Attributes:
+        resume: go on with what is there. fail_fast: stop at the first run that fails.
+        permissions: what targets may overwrite; its `force` also lets a resumed study go on in another environment.
+    """
+
+    resume: bool = False
+    fail_fast: bool = False
+    permissions: Permissions = NOTHING_ALLOWED
+
+
+@dataclass(frozen=True)
+class _Ground:
+    """What runs are done on from here on: names hold the hash of it. `names`: of the missing runs, by number."""
+
+    environment: Facts
+    tools: Mapping[str, str]
+    names: Mapping[int, str]
+
+    @property
+    def surroundings(self) -> dict[str, Any]:
+        return {"tools": dict(self.tools), "fingerprint": dict(self.environment.fingerprint)}
 
 
 class StudyRunner:
     """Does one study in one results directory, whose lock the caller holds."""
 
-    def __init__(self, study: Study, directory: Path, listener: ProgressListener, clock: Clock, host: Host) -> None:
+    def __init__(self, study: Study, directory: Path, listener: ProgressListener, clock: Clock, host: Host,
+                 options: RunnerOptions | None = None) -> None:
         self._study, self._directory, self._listener = study, directory, listener
-        self._clock, self._host = clock, host
+        self._clock, self._host, self._options = clock, host, options or RunnerOptions()
         self._journal = Journal(directory, clock)
-        self._equipment = Equipment(study, host, clock, directory, listener.noticed)
+        self._commands = CommandRunner(host, clock, self._journal, directory, study.directory, listener.noticed)
+        self._equipment = Equipment(study, host, clock, directory, listener.noticed, self._options.permissions)
 
     def run(self, interrupts: Interrupts, reproduce: Sequence[str]) -> Outcome:
-        """Check tools, jobs and targets; write what the results are; do the runs.
+        """Check tools, jobs and targets; write what the results are; do the runs that are missing.
 
-        Raises RunError before anything is written where nothing could be measured.
+        Raises RunError before anything is written where nothing could be measured, UsageError where a study can't be resumed here.
         """
+        past = read_past(self._directory) if self._options.resume else NOTHING
+        clear(self._directory, past, self._journal, self._host, self._commands.mark, self._listener.noticed)
+        plan = plan_runs(self._study, self._equipment.seconds)
+        missing = [run for run in plan.runs if run.number not in past.done]
+        if past.begun and not missing:
+            return self._nothing_to_do(plan, past)
         with ExitStack() as stack:
             tools = self._equipment.tools()
             for target in self._equipment.targets:
                 stack.callback(target.close)
                 target.open(self._equipment.room(target))
-            environment = gather(self._host, self._equipment.targets, tools)
-            plan = plan_runs(self._study, self._equipment.seconds)
-            surroundings = {"tools": tools, "fingerprint": environment.fingerprint}
-            names = {run.number: run.identity(surroundings) for run in plan.runs}
-            self._write_head(environment, reproduce)
-            self._journal.write_all([("opened", {"study": self._study.name, "runs": len(plan.runs)}),
-                                     *(("planned", _as_line(run, names)) for run in plan.runs)])
-            for note in dict.fromkeys(note for target in self._equipment.targets for note in target.notes()):
+            ground = self._ground(missing, tools)
+            if past.begun:
+                self._go_on(past, plan, missing, ground)
+            else:
+                self._write_head(ground, reproduce)
+                self._note_ground("opened", missing, ground, {}, runs=len(plan.runs))
+            for note in self._equipment.notes():
                 self._listener.noticed(note)
             self._listener.planned(self._study, plan, self._directory)
-            outcome = self._do(plan, names, environment, tools, interrupts)
+            outcome = self._do(plan, missing, past, ground, interrupts)
         self._listener.outcome(outcome)
         return outcome
 
-    def _write_head(self, environment: Facts, reproduce: Sequence[str]) -> None:
+    def _ground(self, missing: Sequence[PlannedRun], tools: Mapping[str, str]) -> _Ground:
+        ground = _Ground(gather(self._host, self._equipment.targets, tools, self._study.revisions), tools, {})
+        surroundings = ground.surroundings
+        return replace(ground, names={run.number: run.identity(surroundings) for run in missing})
+
+    def _write_head(self, ground: _Ground, reproduce: Sequence[str]) -> None:
+        """The manifest last: with it the study counts as begun."""
+        (self._directory / RUNS).mkdir(exist_ok=True)
         write_atomically(self._directory / STUDY_FILE, self._study.text)
-        write_study_environment(self._directory, environment)
-        (self._directory / RUNS).mkdir()
+        write_study_environment(self._directory, ground.environment)
         write_manifest(self._directory, Manifest(
             name=self._study.name, description=self._study.description, origin="run", created_ns=self._clock.realtime_ns(),
             iolab=metadata.version("iolab"), baseline=self._study.baseline, variants=list(self._study.variants),
             factors=list(self._study.factors), study=self._study.resolved(), source=None, layout=None,
             reproduce=list(reproduce)))
 
-    def _do(self, plan: Plan, names: Mapping[int, str], environment: Facts, tools: Mapping[str, str],
-            interrupts: Interrupts) -> Outcome:
+    def _go_on(self, past: Past, plan: Plan, missing: Sequence[PlannedRun], ground: _Ground) -> None:
+        changed = check_surroundings(past, ground.names, ground.surroundings, read_manifest(self._directory), self._study,
+                                     self._options.permissions.force)
+        self._note_ground("resumed", missing, ground, past.planned, left=len(missing))
+        for change in changed:
+            self._listener.noticed(f"another environment than the runs before: {change}")
+        self._listener.noticed(f"resumed: {len(plan.runs) - len(missing)} of {len(plan.runs)} runs are there, "
+                               f"{len(missing)} are done now")
+
+    def _note_ground(self, event: str, missing: Sequence[PlannedRun], ground: _Ground, planned: Mapping[int, str], **data: Any) -> None:
+        """The event with what runs are done on, and under which names the missing ones are planned by now."""
+        self._journal.write_all([
+            (event, {"study": self._study.name, "boot": boot_id(self._host), "surroundings": ground.surroundings, **data}),
+            *(("planned", {"run": ground.names[run.number], "variant": run.cell.variant, "factors": dict(run.cell.factors),
+                           "block": run.block}) for run in missing if planned.get(run.number) != ground.names[run.number])])
+
+    def _nothing_to_do(self, plan: Plan, past: Past) -> Outcome:
+        if not past.events or past.events[-1]["event"] != "closed":
+            self._journal.write("closed", finished=len(plan.runs), failed=0, left=0)
+        self._listener.noticed(f"all {len(plan.runs)} runs are there; nothing is left to do")
+        outcome = Outcome(self._directory, len(plan.runs), 0, 0, False, 0.0)
+        self._listener.outcome(outcome)
+        return outcome
+
+    def _do(self, plan: Plan, missing: Sequence[PlannedRun], past: Past, ground: _Ground, interrupts: Interrupts) -> Outcome:
         begin = self._clock.monotonic()
-        executor = Executor(self._host, self._clock, interrupts, waiting=self._listener.waiting, launched=self._launched,
-                            noticed=self._listener.noticed)
-        ends: list[RunEnd] = []
-        for run in plan.runs:
-            if interrupts.stop_after_run:
-                break
-            name = names[run.number]
-            self._listener.started(run, name)
-            end = executor.execute(RunSetting(
-                run, name, self._directory / RUNS / name, self._equipment.target(run.cell), self._equipment.workload(run.cell),
-                self._equipment.sources(run.cell), tools, environment))
-            ends.append(end)
-            self._journal.write(end.status, run=name, exit_code=end.exit_code, **({"reason": end.reason} if end.reason else {}))
-            self._listener.ended(run, end.status, end.reason, plan.left(len(ends), self._clock.monotonic() - begin))
-        finished = sum(end.status == "finished" for end in ends)
+        warm_up()
+        hooks = Hooks(self._study, self._commands, self._directory, interrupts, self._listener.noticed)
+        with ExitStack() as stack:
+            stack.callback(hooks.finish)
+            failure = hooks.begin_study()
+            if failure and not interrupts.stop_now:
+                raise RunError(failure, hint="hooks.jsonl in the results has its output; go on with --resume once it works")
+            kernel_log = self._host.kernel_log()
+            if kernel_log is not None:
+                stack.callback(kernel_log.close)
+            executor = Executor(self._host, self._clock, interrupts, hooks, self._commands, waiting=self._listener.waiting,
+                                launched=self._launched, noticed=self._listener.noticed, kernel_log=kernel_log)
+            ends = self._runs(plan, missing, ground, interrupts, hooks, executor, begin)
+        finished = len(past.done) + sum(end.status == "finished" for end in ends)
         failed = sum(end.status == "failed" for end in ends)
         left = len(plan.runs) - finished - failed
         self._journal.write("stopped" if left else "closed", finished=finished, failed=failed, left=left)
         return Outcome(self._directory, finished, failed, left, interrupts.stop_after_run, self._clock.monotonic() - begin)
 
+    def _runs(self, plan: Plan, missing: Sequence[PlannedRun], ground: _Ground, interrupts: Interrupts, hooks: Hooks,
+              executor: Executor, begin: float) -> list[RunEnd]:
+        seconds = dict(zip((run.number for run in plan.runs), plan.run_seconds, strict=True))
+        rest = Plan(tuple(missing), tuple(seconds[run.number] for run in missing))
+        ends: list[RunEnd] = []
+        for place, run in enumerate(missing):
+            if interrupts.stop_after_run:
+                break
+            if place > 0 and run.block != missing[place - 1].block:
+                ground = self._look_again(missing[place:], ground)
+            failure = hooks.come_to(run)
+            if interrupts.stop_after_run:
+                break
+            end = self._one(run, ground, executor, failure)
+            ends.append(end)
+            name = ground.names[run.number]
+            values = headline(self._directory / RUNS / name) if end.status == "finished" else {}
+            self._listener.ended(run, end.status, end.reason, rest.left(len(ends), self._clock.monotonic() - begin), values)
+            if end.status == "failed" and self._options.fail_fast:
+                self._listener.noticed("stopped at the first run that failed; --resume goes on with it")
+                break
+        return ends
+
+    def _one(self, run: PlannedRun, ground: _Ground, executor: Executor, failure: str) -> RunEnd:
+        name = ground.names[run.number]
+        self._listener.started(run, name)
+        setting = RunSetting(
+            run, name, self._directory / RUNS / name, self._equipment.target(run.cell), self._equipment.workload(run.cell),
+            () if failure else self._equipment.sources(run.cell), ground.tools, ground.environment, self._study.actions)
+        end = executor.refuse(setting, failure) if failure else executor.execute(setting)
+        self._journal.write(end.status, run=name, exit_code=end.exit_code, **({"reason": end.reason} if end.reason else {}))
+        return end
+
+    def _look_again(self, missing: Sequence[PlannedRun], ground: _Ground) -> _Ground:
+        """At each block's start: has the environment changed? Runs from here on carry another hash then, and gates see it."""
+        try:
+            now = self._ground(missing, self._equipment.versions())
+        except (RunError, OSError) as error:
+            self._listener.noticed(f"the environment can't be looked at: {error}")
+            return ground
+        changed = drifted(ground.surroundings, now.surroundings)
+        if not changed:
+            return ground
+        self._note_ground("drift", missing, now, ground.names, changed=changed)
+        for change in changed:
+            self._listener.noticed(f"the environment changed: {change}")
+        return now
+
     def _launched(self, name: str, process: Process) -> None:
         self._journal.write("started", run=name, host=self._host.name, pid=process.pid, pid_started_ticks=process.started)
-
-
-def _as_line(run: PlannedRun, names: Mapping[int, str]) -> dict[str, object]:
-    return {"run": names[run.number], "variant": run.cell.variant, "factors": dict(run.cell.factors), "block": run.block}

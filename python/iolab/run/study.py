@@ -12,14 +12,20 @@ from ..results.evidence import RUNS
 from ..results.lock import FILE as LOCK_FILE
 from ..results.lock import lock
 from ..results.manifest import FILE as MANIFEST_FILE
-from ..study.load import load_study
+from ..study.adapt import Changes
+from ..study.load import Study, load_study
+from ..study.trust import require_trust
+from ..targets.base import Permissions
 from .interrupts import Interrupts
 from .progress import ProgressListener, Silence
-from .runner import StudyRunner
+from .resume import begun, recorded_study
+from .runner import RunnerOptions, StudyRunner
 
 
 def run_study(path: Path, output: Path | None = None, *, listener: ProgressListener | None = None, clock: Clock | None = None,
-              host: Host | None = None, interrupts: Interrupts | None = None) -> Path:
+              host: Host | None = None, interrupts: Interrupts | None = None, changes: Changes | None = None,
+              resume: bool = False, fail_fast: bool = False, destructive: bool = False, force: bool = False,
+              trusted: bool = False) -> Path:
     """Do a study and return its results directory.
 
     Args:
@@ -28,36 +34,55 @@ def run_study(path: Path, output: Path | None = None, *, listener: ProgressListe
         listener: hears the progress; `Outcome` tells whether the study came to its end.
         clock, host: the system's and this machine unless given (fakes in tests).
         interrupts: Ctrl-C handling; its own unless given.
+        changes: what differs from the file; kept with the results, so that `resume` needs none.
+        resume: go on with the results that are there: runs that are missing, failed or were killed are done. Begins where there are none.
+        fail_fast: stop at the first run that fails.
+        destructive, force: see `targets.base.Permissions`; `force` also resumes in an environment that changed.
+        trusted: whether the study's commands may run; a text agreed to before needs no leave.
 
-    Raises StudyError for a wrong study, UsageError where the directory holds results already, ResultsError where
-    another study writes there, RunError where nothing could be measured at all (no fio, no room, no such target). A
-    failing run is recorded and doesn't end the study.
+    Raises StudyError for a wrong study, UsageError where the directory holds results already or can't be resumed, ResultsError where
+    another study writes there, RunError where nothing could be measured at all (no fio, no room, no such target, no room for the
+    results any more). A failing run is recorded and doesn't end the study.
     """
-    study = load_study(path)
+    study = load_study(path, changes, host=host)
+    require_trust(study, trusted)
     directory = output if output is not None else Path("results") / study.name
     heard = listener or Silence()
     fresh = not directory.exists()
-    _check_output(directory)
+    _check_output(directory, resume)
+    options = RunnerOptions(resume, fail_fast, Permissions(destructive, force))
     try:
         with lock(directory):
-            _check_output(directory)
-            runner = StudyRunner(study, directory, heard, clock or SystemClock(), host or LocalHost())
+            _check_output(directory, resume)
+            if resume and begun(directory):
+                study = recorded_study(directory, path, changes, host)
+            runner = StudyRunner(study, directory, heard, clock or SystemClock(), host or LocalHost(), options)
             with interrupts or Interrupts(
                     lambda: heard.noticed("stopping after this run; press Ctrl-C again to stop now")) as stops:
-                runner.run(stops, reproduce=["iolab", "run", str(path), *(["-o", str(output)] if output is not None else [])])
+                runner.run(stops, reproduce=_command_line(path, output, study, options))
     except OSError as error:
-        raise RunError(f"can't be written: {error.strerror or error}", where=error.filename or directory,
-                       hint="choose another directory with -o") from None
+        hint = ("what was measured is kept: make room, then go on with --resume" if begun(directory)
+                else "choose another directory with -o")
+        raise RunError(f"can't be written: {error.strerror or error}", where=error.filename or directory, hint=hint) from None
     finally:
         _forget_if_unused(directory, fresh)
     return directory
 
 
-def _check_output(directory: Path) -> None:
+def _command_line(path: Path, output: Path | None, study: Study, options: RunnerOptions) -> list[str]:
+    flags = ["--destructive"] if options.permissions.destructive else []
+    return ["iolab", "run", str(path), *(["-o", str(output)] if output is not None else []), *study.changes.arguments(), *flags]
+
+
+def _check_output(directory: Path, resume: bool) -> None:
     if directory.exists() and not directory.is_dir():
         raise UsageError("is a file, not a directory", where=directory, hint="choose another directory with -o")
-    if (directory / MANIFEST_FILE).exists() or (directory / RUNS).exists():
-        raise UsageError("holds results already", where=directory, hint="choose another directory with -o, or remove it first")
+    runs = directory / RUNS
+    if not (directory / MANIFEST_FILE).exists() and runs.is_dir() and any(runs.iterdir()):
+        raise UsageError("holds runs but no manifest.json", where=directory, hint="choose another directory with -o")
+    if not resume and (directory / MANIFEST_FILE).exists():
+        raise UsageError("holds results already", where=directory,
+                         hint="go on with them by --resume, choose another directory with -o, or remove it first")
 
 
 def _forget_if_unused(directory: Path, fresh: bool) -> None:

@@ -16,12 +16,16 @@ class Source(Protocol):
 
     Attributes:
         readings: how many were taken; lost: how many were due and not taken (the loop came too late, a read failed).
+        trouble: what befell it that a reader of the verdict should know, in words; empty where it lived.
+
+    Its file in the run's directory is `<name>.log`, or begins with its name and a dot: by that the gates know whose it is.
     """
 
     name: ClassVar[str]
     options: ClassVar[type[Options]]
     readings: int
     lost: int
+    trouble: str
 
     def __init__(self, options: Options, host: Host, clock: Clock, devices: Sequence[str]) -> None:
         """`devices`: kernel names of the target's block devices, maybe none."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 from pydantic import ValidationError
@@ -13,9 +13,11 @@ from pydantic import ValidationError
 from .. import registry
 from ..errors import UsageError
 from ..hosts.options import Options
-from .model import Scalar, StudyFile
-from .problems import Places, Problem, complaints, near
-from .substitute import filled, mentions, overridden
+from .expressions import ExpressionError, is_expression, names_in, size_of, takes_size
+from .factors import Scalar, Sweep
+from .model import StudyFile
+from .problems import Complaint, Places, Problem, complaints, near
+from .substitute import filled, mentions, overridden, texts
 
 _KINDS = ("target", "workload")
 
@@ -53,9 +55,18 @@ class Cell:
 class CellBuilder:
     """Builds cells and gathers what is wrong with them."""
 
-    def __init__(self, file: StudyFile, places: Places, problems: list[Problem], left_out: Set[str] = frozenset()) -> None:
-        """`left_out`: factors that are wrong by themselves; with any there are no cells, but the rest is still checked."""
+    def __init__(self, file: StudyFile, places: Places, problems: list[Problem], sweeps: Sequence[Sweep], *,
+                 facts: Mapping[str, Any], directory: Path, left_out: Set[str] = frozenset()) -> None:
+        """Takes what all cells share.
+
+        Args:
+            facts: what expressions of sizes may name, None for what the host doesn't tell.
+            directory: what relative paths of the study's own files start from; plugins' validators get it as context.
+            left_out: factors that are wrong by themselves; with any there are no cells, but the rest is still checked.
+        """
         self._file, self._places, self._problems, self._left_out = file, places, problems, left_out
+        self._sweeps, self._facts, self._context = sweeps, facts, {"directory": directory}
+        self._known = list(dict.fromkeys(name for sweep in sweeps for name in sweep.names))
 
     def cells_of(self, variant: str) -> Iterator[Cell]:
         """Cells of a variant in the file's order, the first factor slowest; none where its tables are wrong."""
@@ -65,17 +76,17 @@ class CellBuilder:
         plugins = {kind: self._plugin(variant, kind, tables[kind]) for kind in _KINDS}
         if None in plugins.values():
             return
-        workload = plugins["workload"]
-        assert workload is not None
-        if not self._place_factors(variant, tables, workload) or self._left_out:
-            self._check_the_rest(variant, tables, plugins)
-            return
-        for combination in itertools.product(*self._file.factors.values()):
-            factors = dict(zip(self._file.factors, combination, strict=True))
-            options = {kind: self._options(variant, kind, filled(tables[kind], factors), plugins[kind]) for kind in _KINDS}
-            target, load = options["target"], options["workload"]
-            if target is not None and load is not None:
-                yield Cell(variant, factors, tables["target"]["kind"], target, tables["workload"]["kind"], load)
+        for sweep in self._sweeps:
+            placed = dict(tables)
+            if not self._place_factors(variant, placed, plugins["workload"], sweep) or self._left_out:
+                self._check_the_rest(variant, placed, plugins, sweep)
+                continue
+            for factors in sweep.combinations:
+                options = {kind: self._options(variant, kind, filled(placed[kind], factors), plugins[kind], factors)
+                           for kind in _KINDS}
+                target, load = options["target"], options["workload"]
+                if target is not None and load is not None:
+                    yield Cell(variant, factors, placed["target"]["kind"], target, placed["workload"]["kind"], load)
 
     def _plugin(self, variant: str, kind: str, table: Mapping[str, Any]) -> Any:
         name = table.get("kind")
@@ -88,25 +99,32 @@ class CellBuilder:
             self._report(variant, (kind, "kind"), error.message, error.hint or "")
             return None
 
-    def _place_factors(self, variant: str, tables: dict[str, dict[str, Any]], workload: Any) -> bool:
-        """Give factors that no `{}` mentions their option; report mentions of nothing and factors without effect."""
-        known = self._file.factors
-        mentioned = set()
+    def _place_factors(self, variant: str, tables: dict[str, dict[str, Any]], workload: Any, sweep: Sweep) -> bool:
+        """Give factors that nothing mentions their option; report mentions of nothing and factors without effect."""
+        mentioned: set[str] = set()
+        named: set[str] = set()
         sound = True
         for kind in _KINDS:
             for path, name in mentions(tables[kind]):
                 mentioned.add(name)
-                if name not in known and name not in self._left_out:
-                    sound = False
+                if name in sweep.names or name in self._left_out:
+                    continue
+                sound = False
+                if name in self._known:
+                    self._note(sweep.key, f"has no factor '{name}', which {kind}.{'.'.join(path)} mentions", "give it a level here as well")
+                else:
                     self._report(variant, (kind, *path), f"mentions {{{name}}}, which is no factor",
-                                 near(name, list(known)) if known else "factors stand in [factors]; write '{{' for a brace")
-        for name in known:
+                                 near(name, self._known) if self._known else "factors stand in [factors]; write '{{' for a brace")
+            named.update(name for path, text in texts(tables[kind]) if takes_size(path[-1]) for name in names_in(text))
+        for name in sweep.names:
             if name in mentioned:
                 continue
             place = workload.place_of(name)
+            if place is None and name in named:  # in the expression of a size, which takes an option's place from no factor
+                continue
             if place is None:
                 sound = False
-                self._report(variant, ("factors", name), "is used nowhere", f"write \"{{{name}}}\" in an option")
+                self._report(variant, (*sweep.key, name), "is used nowhere", f"write \"{{{name}}}\" in an option")
                 continue
             table = tables["workload"] = dict(tables["workload"])
             for part in place[:-1]:
@@ -116,35 +134,60 @@ class CellBuilder:
             if place[-1] in table:
                 sound = False
                 key = ".".join(("workload", *place))
-                self._report(variant, ("factors", name), f"{key} is set as well",
+                self._report(variant, (*sweep.key, name), f"{key} is set as well",
                              f"take {key} out, or write \"{{{name}}}\" there")
                 continue
             table[place[-1]] = f"{{{name}}}"
         return sound
 
-    def _check_the_rest(self, variant: str, tables: Mapping[str, Mapping[str, Any]], plugins: Mapping[str, Any]) -> None:
+    def _check_the_rest(self, variant: str, tables: Mapping[str, Mapping[str, Any]], plugins: Mapping[str, Any],
+                        sweep: Sweep) -> None:
         """With factors in the wrong place there are no cells; what stands there without a factor can still be checked."""
-        levels = {name: levels[0] for name, levels in self._file.factors.items()}
+        factors = next(iter(sweep.combinations), {})
         for kind in _KINDS:
-            self._options(variant, kind, filled(tables[kind], levels), plugins[kind], unfilled=True)
+            self._options(variant, kind, filled(tables[kind], factors), plugins[kind], factors, unfilled=True)
 
-    def _options(self, variant: str, kind: str, table: dict[str, Any], plugin: Any, *, unfilled: bool = False) -> Options | None:
+    def _options(self, variant: str, kind: str, table: dict[str, Any], plugin: Any, factors: Mapping[str, Scalar], *,
+                 unfilled: bool = False) -> Options | None:
         """A plugin's options, or None with its complaints reported; `unfilled`: not those about a value with a `{`."""
         given = {key: value for key, value in table.items() if key != "kind"}
+        wrong: list[Complaint] = []
+        given = sized(given, {**self._facts, **factors}, wrong)
+        options: Options | None = None
         try:
-            return cast(Options, plugin.options.model_validate(given))
+            options = cast(Options, plugin.options.model_validate(given, context=self._context))
         except ValidationError as error:
-            for each in complaints(error, plugin.options):
-                if not (unfilled and "{" in str(_value_at(given, each.path))):
-                    self._report(variant, (kind, *each.path), each.wrong, each.allowed)
-            return None
+            told = {each.path for each in wrong}
+            wrong += [each for each in complaints(error, plugin.options) if each.path not in told]
+        for each in wrong:
+            if not (unfilled and "{" in str(_value_at(given, each.path))):
+                self._report(variant, (kind, *each.path), each.wrong, each.allowed)
+        return None if wrong else options
 
     def _report(self, variant: str, path: tuple[str, ...], wrong: str, allowed: str) -> None:
         """Note a problem at the variant's own key where it has one, else at the study's, else at the factor of that name."""
         own = ("variants", variant, *path)
-        others = (own,) if self._places.has(own) or self._places.has(path) else (("factors", path[-1]),)
-        line = self._places.line(path, *others)
-        self._problems.append(Problem(line, ".".join(own if self._places.has(own) else path), wrong, allowed))
+        if self._places.has(own) or self._places.has(path):
+            self._note(own if self._places.has(own) else path, wrong, allowed, path)
+            return
+        factor = next((key for sweep in self._sweeps if self._places.has(key := (*sweep.key, path[-1]))), None)
+        self._problems.append(Problem(self._places.line(path, *([factor] if factor else [])), ".".join(path), wrong, allowed))
+
+    def _note(self, key: tuple[str, ...], wrong: str, allowed: str, *others: tuple[str, ...]) -> None:
+        self._problems.append(Problem(self._places.line(key, *others), ".".join(key), wrong, allowed))
+
+
+def sized(table: Any, names: Mapping[str, Any], wrong: list[Complaint], path: tuple[str, ...] = ()) -> Any:
+    """The table with every size that is an expression computed; what can't be is left and complained of."""
+    if isinstance(table, Mapping):
+        return {key: sized(below, names, wrong, (*path, str(key))) for key, below in table.items()}
+    if not isinstance(table, str) or not path or not takes_size(path[-1]) or not is_expression(table, names):
+        return table
+    try:
+        return size_of(table, names)
+    except ExpressionError as error:
+        wrong.append(Complaint(path, error.wrong, error.allowed))
+        return table
 
 
 def _value_at(table: Any, path: tuple[str, ...]) -> Any:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import PlainValidator, WithJsonSchema
+
+from ..hosts.options import OptionProblem, problems_error
 
 Level = Literal["study", "variant", "block", "run"]
 
@@ -44,3 +49,53 @@ class Action:
     at: float
     mark: str
     command: Command | None = None
+
+
+_ONE = "a text for the shell, or a list with a program and its arguments"
+_MANY = "a text, or a list of commands, each a text for the shell or a list with a program and its arguments"
+
+
+def _problem(given: Any) -> str | None:
+    parts = given if isinstance(given, list) else [given]
+    if not parts or not all(isinstance(part, str) for part in parts):
+        return "is no command"
+    if any("\0" in part for part in parts) or not parts[0].strip():
+        return "is an empty command" if not parts[0].strip() else "has a null character"
+    return None
+
+
+def _made(given: str | list[str]) -> Command:
+    return Command(("sh", "-c", given), given) if isinstance(given, str) else Command(tuple(given), shlex.join(given))
+
+
+def _one(given: Any) -> Command:
+    if isinstance(given, Command):
+        return given
+    wrong = _problem(given)
+    if wrong is not None:
+        raise problems_error([OptionProblem((), wrong, _ONE)])
+    return _made(given)
+
+
+def _many(given: Any) -> tuple[Command, ...]:
+    if isinstance(given, tuple):
+        return given
+    if isinstance(given, str):
+        given = [given]
+    if not isinstance(given, list):
+        raise problems_error([OptionProblem((), "is no list of commands", _MANY)])
+    wrong = [OptionProblem((str(place),), said, _ONE) for place, each in enumerate(given) if (said := _problem(each)) is not None]
+    if wrong:
+        raise problems_error(wrong)
+    return tuple(_made(each) for each in given)
+
+
+_WORD = {"type": "string", "pattern": r"\S"}
+_ONE_SCHEMA = {"anyOf": [_WORD, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+
+OneCommand = Annotated[Command, PlainValidator(_one), WithJsonSchema(_ONE_SCHEMA)]
+"""A command of a study file: a text goes to the shell (`sh -c`), a list is executed as it stands."""
+
+CommandList = Annotated[tuple[Command, ...], PlainValidator(_many),
+                        WithJsonSchema({"anyOf": [_WORD, {"type": "array", "items": _ONE_SCHEMA}]})]
+"""Commands in order: a text is one, a list holds one in each place."""

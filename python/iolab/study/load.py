@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import itertools
 import re
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import ValidationError
 
 from .. import registry
-from ..errors import StudyError, UsageError
+from ..errors import UsageError
+from ..hosts.base import Host
+from ..hosts.facts import host_facts
+from ..hosts.local import LocalHost
 from ..hosts.options import Options
+from .adapt import Changes, adapted
 from .cells import Cell, CellBuilder
+from .commands import Action, Command, Hooks
+from .factors import levels_of, sweeps
 from .lines import key_lines
 from .model import StudyFile
 from .problems import Places, Problem, StudyProblems, complaints, near
+from .tables import parsed, read_text, validated
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,12 @@ class Study:
         variants: names in the file's order; factors: name to levels.
         cells: every variant at every combination of levels, in the file's order, variant by variant.
         sources: name to options.
+        hooks: commands around the study and its parts; variant_hooks: variant to (setup, teardown), which run whenever
+            the study comes to the variant from another, and leaves it.
+        actions: what is done inside every run, by time.
+        revisions: name to the path of a git work tree whose revision the study wants recorded.
+        directory: what relative paths of the study's own files start from.
+        changes: what differs from the text.
     """
 
     file: Path
@@ -45,29 +57,66 @@ class Study:
     factors: Mapping[str, tuple[Any, ...]]
     cells: tuple[Cell, ...]
     sources: Mapping[str, Options]
+    hooks: Hooks = field(default_factory=Hooks)
+    variant_hooks: Mapping[str, tuple[tuple[Command, ...], tuple[Command, ...]]] = field(default_factory=dict)
+    actions: tuple[Action, ...] = ()
+    revisions: Mapping[str, str] = field(default_factory=dict)
+    directory: Path = Path()
+    changes: Changes = field(default_factory=Changes)
 
     def resolved(self) -> dict[str, Any]:
         """The study as plain data with every default filled in, for the manifest."""
         return {
             "study": {"name": self.name, "description": self.description, "baseline": self.baseline,
-                      "repetitions": self.repetitions, "seed": self.seed, "order": self.order},
+                      "repetitions": self.repetitions, "seed": self.seed, "order": self.order, "revisions": dict(self.revisions)},
             "factors": {name: list(levels) for name, levels in self.factors.items()},
             "sources": {name: options.model_dump(mode="json") for name, options in self.sources.items()},
+            "hooks": {when: {level: [command.text for command in commands] for level, commands in below.items()}
+                      for when, below in (("before", self.hooks.before), ("after", self.hooks.after)) if below},
+            "variants": {name: {"setup": [command.text for command in self.variant_hooks[name][0]],
+                                "teardown": [command.text for command in self.variant_hooks[name][1]]}
+                         if name in self.variant_hooks else {} for name in self.variants},
+            "actions": [{"at": action.at, "mark": action.mark, "command": action.command.text if action.command else None}
+                        for action in self.actions],
+            "changes": self.changes.as_data(),
+            "directory": str(self.directory),
             "cells": [{"variant": cell.variant, "factors": dict(cell.factors), **cell.resolved()} for cell in self.cells],
         }
 
 
-def load_study(path: Path) -> Study:
+    @property
+    def commands(self) -> tuple[tuple[str, Command], ...]:
+        """Every command that the study would run, with where it stands, such as `hooks.block.before`."""
+        found = [(f"hooks.{level}.{when}", command) for when, below in (("before", self.hooks.before), ("after", self.hooks.after))
+                 for level, commands in below.items() for command in commands]
+        for variant, parts in self.variant_hooks.items():
+            found += [(f"variants.{variant}.{name}", command) for name, commands in zip(("setup", "teardown"), parts, strict=True)
+                      for command in commands]
+        found += [(f"actions, at {action.at:g} s", action.command) for action in self.actions if action.command is not None]
+        return tuple(found)
+
+
+def load_study(path: Path, changes: Changes | None = None, *, host: Host | None = None, directory: Path | None = None) -> Study:
     """Read and check a study file.
 
-    Raises StudyError where it can't be read or is no TOML, StudyProblems with everything that is wrong otherwise.
+    Args:
+        changes: what differs from the file.
+        host: whose facts expressions mean; this machine unless given.
+        directory: what relative paths of the study's own files start from; the file's own unless given.
+
+    Raises StudyError where it can't be read or is no TOML, StudyProblems with everything that is wrong otherwise,
+    UsageError where the changes name what isn't there.
     """
-    text = _read(path)
-    data = _parse(text, path)
+    wanted = changes or Changes()
+    text = read_text(path)
+    data = adapted(parsed(text, path), wanted)
+    plain = not isinstance(data.get("factors"), list)
+    if isinstance(data.get("factors"), dict):
+        data["factors"] = [data["factors"]]
     places = Places(key_lines(text))
     problems: list[Problem] = []
     left_out: set[str] = set()
-    file = _validated(data, places, problems, left_out, path)
+    file = validated(data, places, problems, left_out, path, plain=plain)
     name = file.study.name or _name_from(path, problems)
     variants = tuple(file.variants)
     baseline = file.study.baseline or variants[0]
@@ -75,58 +124,32 @@ def load_study(path: Path) -> Study:
         problems.append(Problem(places.line(("study", "baseline")), "study.baseline", f"no variant is called '{baseline}'",
                                 near(baseline, variants)))
     sources = _sources(file, places, problems)
-    builder = CellBuilder(file, places, problems, left_out)
+    swept = sweeps(file.factors, {} if left_out else wanted.only, plain=plain)
+    home = directory if directory is not None else path.parent.absolute()
+    builder = CellBuilder(file, places, problems, swept, facts=_facts(host), directory=home, left_out=left_out)
     cells = tuple(itertools.chain.from_iterable(builder.cells_of(variant) for variant in variants))
+    _check_actions(file, cells, places, problems)
     if problems:
         raise StudyProblems(str(path), problems)
     return Study(path, text, name, file.study.description, baseline, file.study.repetitions, file.study.seed, file.study.order,
-                 variants, {factor: tuple(levels) for factor, levels in file.factors.items()}, cells, sources)
+                 variants, levels_of(swept), cells, sources, file.hooks_given(), file.variant_hooks(),
+                 tuple(sorted((table.action() for table in file.actions), key=lambda action: action.at)),
+                 file.study.revisions, home, wanted)
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise StudyError(f"is not UTF-8 text (byte {error.start})", where=path, hint="a study is a TOML file") from None
-    except OSError as error:
-        raise StudyError(f"can't be read: {error.strerror or error}", where=path) from None
+def _facts(host: Host | None) -> dict[str, Any]:
+    facts = host_facts(host or LocalHost()).facts
+    return {"memory": facts.get("memory_bytes"), "cpus": facts.get("cpus")}
 
 
-def _parse(text: str, path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        place = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
-        words = str(error)[:place.start()] if place else str(error)
-        line = int(place[1]) if place and place[1] else text.count("\n") + 1
-        raise StudyError(f"not valid TOML: {words[:1].lower()}{words[1:]}", where=f"{path}:{line}",
-                         hint="see https://toml.io for how tables, texts and lists are written") from None
-    except RecursionError:
-        raise StudyError("not valid TOML: nested too deeply", where=path) from None
-
-
-def _validated(data: dict[str, Any], places: Places, problems: list[Problem], left_out: set[str], path: Path) -> StudyFile:
-    """The file's tables. What is wrong in `[study]`, `[factors]` or at the top is noted and left out, so that the rest is
-    checked too; anything else wrong ends it here. Names of factors left out are added to `left_out`."""
-    while True:
-        try:
-            return StudyFile.model_validate(data)
-        except ValidationError as error:
-            found = complaints(error, StudyFile)
-        problems += [Problem(places.line(each.path), ".".join(each.path), each.wrong, each.allowed) for each in found]
-        left_out.update(each.path[1] for each in found if len(each.path) > 1 and each.path[0] == "factors")
-        if not all(_removed(data, each.path) for each in found):
-            raise StudyProblems(str(path), problems)
-
-
-def _removed(data: dict[str, Any], path: tuple[str, ...]) -> bool:
-    """Remove a key of `[study]`, a factor or an unknown table; False where it is none of these."""
-    if len(path) > 1 and path[0] in ("study", "factors") and isinstance(data.get(path[0]), dict):
-        data[path[0]].pop(path[1], None)
-        return True
-    if len(path) == 1 and path[0] not in StudyFile.model_fields:
-        return data.pop(path[0], None) is not None
-    return False
+def _check_actions(file: StudyFile, cells: Sequence[Cell], places: Places, problems: list[Problem]) -> None:
+    """An action must fall within every run's window."""
+    runtimes = [float(runtime) for cell in cells if isinstance(runtime := getattr(cell.workload, "runtime", None), int | float)]
+    for place, table in enumerate(file.actions):
+        if runtimes and table.at >= min(runtimes):
+            key = ("actions", str(place), "at")
+            problems.append(Problem(places.line(key), ".".join(key), f"{table.at:g} s is not before the end of every run",
+                                    f"less than the runtime, {min(runtimes):g} s"))
 
 
 def _name_from(path: Path, problems: list[Problem]) -> str:

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from ..hosts.options import OptionProblem, problems_error
+from ..hosts.options import Duration, OptionProblem, problems_error
+from .commands import LEVELS, Action, Command, CommandList, Hooks, Level, OneCommand
+from .factors import FactorSet
 
-Scalar = str | int | float | bool
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
-
-RESERVED_FACTORS = {"variant", "run", "block", "repetition", "metric", "value", "unit", "verdict", "status"}
-"""Words that tables of results use for something else."""
 
 
 class _Table(BaseModel):
@@ -32,17 +30,63 @@ class StudyTable(_Table):
     order: Annotated[Literal["balanced", "as-written"], Field(
         description="balanced: variants AB, BA, BA, AB over the blocks and cells in seeded order; "
                     "as-written: as in the file")] = "balanced"
+    revisions: Annotated[dict[str, str], Field(
+        description="git work trees whose revision is recorded with the results: name = \"path\"")] = Field(default_factory=dict)
 
 
 class VariantTable(_Table):
-    """`[variants.NAME]`: what differs from the study's own tables."""
+    """`[variants.NAME]`: what differs from the study's own tables, and what brings the arm about."""
 
     target: dict[str, Any] = Field(default_factory=dict, description="keys of [target] with this variant's values")
     workload: dict[str, Any] = Field(default_factory=dict, description="keys of [workload] with this variant's values")
+    setup: CommandList = Field(default=(), description="commands run whenever the study comes to this variant from "
+                                                                 "another: a text for the shell, or a list of commands")
+    teardown: CommandList = Field(default=(), description="commands run whenever the study leaves this variant, as setup")
+
+
+class HookTable(_Table):
+    """`[hooks.LEVEL]`: commands around something."""
+
+    before: CommandList = Field(default=(), description="commands run before it: a text for the shell, or a list of them, each a "
+                                                     "text or a list of arguments. Where one fails, the runs behind it fail")
+    after: CommandList = Field(default=(), description="commands run after it, as before; a failure is noted")
+
+
+class HooksTable(_Table):
+    """`[hooks]`: commands around the study and its parts."""
+
+    study: HookTable = Field(default_factory=HookTable, description="around the whole study")
+    variant: HookTable = Field(default_factory=HookTable, description="whenever the study comes to any variant from another, and "
+                                                                      "leaves it")
+    block: HookTable = Field(default_factory=HookTable, description="around each block")
+    run: HookTable = Field(default_factory=HookTable, description="around each run")
+
+
+class ActionTable(_Table):
+    """`[[actions]]`: something done inside every run, a command or a mark."""
+
+    at: Duration = Field(description="time from the start of the measured window: seconds, or with a unit such as \"60s\"")
+    mark: Annotated[str | None, Field(
+        max_length=200,
+        description="its name: the windows before and after it can be compared; default: the command's text")] = None
+    command: Annotated[OneCommand | None, Field(
+        description="what is run: a text for the shell, or a list of arguments; without one only the mark is set")] = None
+
+    @model_validator(mode="after")
+    def _does_something(self) -> ActionTable:
+        if self.mark is not None and not self.mark.strip():
+            raise problems_error([OptionProblem(("mark",), "is empty", "a word or more")])
+        if self.mark is None and self.command is None:
+            raise problems_error([OptionProblem((), "does nothing", "give a command, a mark or both")])
+        return self
+
+    def action(self) -> Action:
+        """As the runner takes it."""
+        return Action(self.at, self.mark or (self.command.text[:200] if self.command else ""), self.command)
 
 
 def _default_sources() -> dict[str, dict[str, Any]]:
-    return {"diskstats": {}}
+    return {"diskstats": {}, "cpu": {}, "memory": {}}
 
 
 class StudyFile(_Table):
@@ -53,9 +97,12 @@ class StudyFile(_Table):
     workload: dict[str, Any] = Field(description="a table: what drives the target, such as kind = \"fio\"")
     sources: dict[str, dict[str, Any]] = Field(default_factory=_default_sources,
                                                description="what is watched meanwhile, a table each")
-    factors: dict[str, list[Scalar]] = Field(default_factory=dict, description="what is swept: name = [levels]")
+    factors: list[FactorSet] = Field(default_factory=lambda: [FactorSet()],
+                                     description="what is swept, name = [levels]; [[factors]] gives several sets, whose cells are joined")
     variants: dict[str, VariantTable] = Field(default_factory=lambda: {"baseline": VariantTable()},
                                               description="arms of the comparison")
+    hooks: HooksTable = Field(default_factory=HooksTable, description="commands around the study and its parts")
+    actions: list[ActionTable] = Field(default_factory=list, description="what is done inside every run, by time")
 
     @field_validator("target")
     @classmethod
@@ -64,22 +111,8 @@ class StudyFile(_Table):
 
     @field_validator("factors")
     @classmethod
-    def _factors_sound(cls, factors: dict[str, list[Scalar]]) -> dict[str, list[Scalar]]:
-        found = []
-        for name, levels in factors.items():
-            if not name.isascii() or not name.replace("-", "_").isidentifier():
-                found.append(OptionProblem((name,), "is no name for a factor", "letters, digits, '_' and '-'"))
-            elif name in RESERVED_FACTORS:
-                found.append(OptionProblem((name,), "is a word of iolab's own",
-                                           f"not one of {', '.join(sorted(RESERVED_FACTORS))}"))
-            elif not levels:
-                found.append(OptionProblem((name,), "has no levels", "at least one, such as [1, 2, 4]"))
-            elif len({(type(level) is bool, level) for level in levels}) < len(levels):
-                found.append(OptionProblem((name,), f"has a level twice: {levels}",
-                                           "each level once; repetitions make runs repeat"))
-        if found:
-            raise problems_error(found)
-        return factors
+    def _one_set_at_least(cls, factors: list[FactorSet]) -> list[FactorSet]:
+        return factors or [FactorSet()]
 
     @field_validator("variants")
     @classmethod
@@ -90,3 +123,13 @@ class StudyFile(_Table):
         if bad:
             raise problems_error([OptionProblem((name,), "is no name for a variant", "a word or more") for name in bad])
         return variants
+
+    def hooks_given(self) -> Hooks:
+        """Hooks as the runner takes them."""
+        tables: dict[Level, HookTable] = {level: getattr(self.hooks, level) for level in LEVELS}
+        return Hooks(before={level: table.before for level, table in tables.items() if table.before},
+                     after={level: table.after for level, table in tables.items() if table.after})
+
+    def variant_hooks(self) -> dict[str, tuple[tuple[Command, ...], tuple[Command, ...]]]:
+        """Variant to (setup, teardown), for those that have any."""
+        return {name: (table.setup, table.teardown) for name, table in self.variants.items() if table.setup or table.teardown}

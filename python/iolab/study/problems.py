@@ -36,7 +36,8 @@ class StudyProblems(StudyError):
     """All problems of one study file; prints a line each, in the file's order."""
 
     def __init__(self, file: str, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(sorted(set(problems)))
+        unique = {(each.line, each.key, each.wrong): each for each in sorted(set(problems), reverse=True)}
+        self.problems = tuple(sorted(unique.values()))
         first = self.problems[0]
         super().__init__(f"{first.key}: {first.wrong}", where=f"{file}:{first.line}", hint=first.allowed or None)
         self._file = file
@@ -102,6 +103,8 @@ def _translate(each: Any, model: type[BaseModel]) -> list[Complaint]:
     path = tuple(str(part) for part in each["loc"])
     if kind == PROBLEMS:
         return [Complaint((*path, *problem.key), problem.wrong, problem.allowed) for problem in context[PROBLEMS]]
+    if path and path[-1].startswith("list["):  # the other branch of a level or a list of levels
+        return [Complaint(path[:-1], f"is {_kind_of(each['input'])}", "a text, a number, true or false")]
     if path and path[-1] in _SCALARS:
         return [Complaint(path[:-1], f"is {_kind_of(each['input'])}", "a text, a number, true or false")]
     if kind == "extra_forbidden":

@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from .. import registry
+from .expressions import takes_size
 from .model import StudyFile, VariantTable
 
 _ID = "https://json-schema.org/draft/2020-12/schema"
 _MENTION = {"type": "string", "pattern": r"\{[A-Za-z_][A-Za-z0-9_-]*\}", "description": "a factor's level is filled in"}
+
+_EXPRESSION = {"type": "string", "pattern": r"[-+*/(A-Za-z_]",
+               "description": "an expression of sizes, memory, cpus and factors, such as 0.25 * memory"}
 
 
 def json_schema() -> dict[str, Any]:
@@ -30,6 +34,8 @@ def json_schema() -> dict[str, Any]:
         tables = [_table(kind, name, definitions) for name in registry.BUILT_IN[kind]]
         # A variant may bring the rest, so nothing but the kind can be demanded of the study's own table.
         properties[kind] = {"description": properties[kind]["description"], "anyOf": tables}
+    sets = properties["factors"]
+    properties["factors"] = {"description": sets["description"], "anyOf": [sets["items"], {"type": "array", "items": sets["items"]}]}
     properties["sources"] = {
         "description": properties["sources"]["description"], "type": "object", "additionalProperties": False,
         "properties": {name: _options("source", name, definitions) for name in registry.BUILT_IN["source"]},
@@ -62,23 +68,30 @@ def _tidy(value: Any, *, names: bool = False) -> Any:
 
 
 def _table(kind: str, name: str, definitions: dict[str, Any]) -> dict[str, Any]:
-    """A plugin's table with its `kind`; any value may be written with a factor's `{name}` in it."""
-    options = _options(kind, name, definitions)
-    properties = {"kind": {"const": name, "description": (registry.load(kind, name).__doc__ or "").strip().split("\n")[0]}}
-    for key, value in options["properties"].items():
-        described = {"description": value["description"]} if "description" in value else {}
-        default = {"default": value["default"]} if "default" in value else {}
-        bare = {field: below for field, below in value.items() if field not in ("title", "description", "default")}
-        open_table = bare.get("type") == "object"
-        properties[key] = {**(bare if open_table else {"anyOf": [bare, _MENTION]}), **default, **described}
+    """A plugin's table with its `kind`; any value may be written with a factor's `{name}` in it, a size as an expression."""
+    options = _options(kind, name, definitions, variable=True)
+    said = {"const": name, "description": (registry.load(kind, name).__doc__ or "").strip().split("\n")[0]}
     required = ["kind"] if kind == "workload" else []
-    return {"type": "object", "additionalProperties": False, "properties": properties, "required": required}
+    return {"type": "object", "additionalProperties": False, "properties": {"kind": said, **options["properties"]},
+            "required": required}
 
 
-def _options(kind: str, name: str, definitions: dict[str, Any]) -> dict[str, Any]:
+def _options(kind: str, name: str, definitions: dict[str, Any], *, variable: bool = False) -> dict[str, Any]:
     schema: dict[str, Any] = registry.load(kind, name).options.model_json_schema()
-    definitions.update(schema.pop("$defs", {}))
+    below = schema.pop("$defs", {})
+    for table in (schema, *below.values()) if variable else ():
+        table["properties"] = {key: _variable(key, value) for key, value in table.get("properties", {}).items()}
+    definitions.update(below)
     return schema
+
+
+def _variable(key: str, value: dict[str, Any]) -> dict[str, Any]:
+    """An option that takes a text with a factor in it as well, or an expression where it is a size."""
+    kept: dict[str, Any] = {field: value[field] for field in ("description", "default") if field in value}
+    bare: dict[str, Any] = {field: below for field, below in value.items() if field not in ("title", "description", "default")}
+    if bare.get("type") != "object":  # an open table's values may be anything as they are
+        bare = {"anyOf": [bare, _MENTION, *([_EXPRESSION] if takes_size(key) else [])]}
+    return {**bare, **kept}
 
 
 def main(arguments: list[str]) -> None:

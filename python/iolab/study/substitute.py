@@ -20,16 +20,22 @@ def overridden(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
     return merged
 
 
-def mentions(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """(key path, name) of every `{name}` in the strings of a table."""
+def texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """(key path, text) of every string of a table."""
     if isinstance(value, Mapping):
         for key, below in value.items():
-            yield from mentions(below, (*path, str(key)))
+            yield from texts(below, (*path, str(key)))
     elif isinstance(value, list):
         for index, below in enumerate(value):
-            yield from mentions(below, (*path, str(index)))
+            yield from texts(below, (*path, str(index)))
     elif isinstance(value, str):
-        yield from ((path, match[1].strip()) for match in _MENTION.finditer(value) if match[1] is not None)
+        yield path, value
+
+
+def mentions(value: Any) -> Iterator[tuple[Path, str]]:
+    """(key path, name) of every `{name}` in the strings of a table."""
+    for path, text in texts(value):
+        yield from ((path, match[1].strip()) for match in _MENTION.finditer(text) if match[1] is not None)
 
 
 def filled(value: Any, factors: Mapping[str, Any]) -> Any:

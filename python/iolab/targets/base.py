@@ -27,24 +27,52 @@ class RunContext:
 
 
 @dataclass(frozen=True)
+class Permissions:
+    """What the user allows: `destructive`, to overwrite block devices; `force`, even those that carry known data.
+
+    Mounted or otherwise used devices, and those behind `/` or the results, are refused whatever is allowed.
+    """
+
+    destructive: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True)
 class Place:
-    """Where a load goes: a fresh, empty directory, or a block device."""
+    """Where a load goes: a fresh, empty directory, or block devices.
+
+    Attributes:
+        path: the directory; or the devices' nodes joined by `:`, as fio's `filename` takes them (none has a colon itself).
+    """
 
     path: str
     kind: Literal["directory", "device"] = "directory"
 
 
+NOTHING_ALLOWED = Permissions()
+
+
 class Target(Protocol):
     """Something to measure. It makes what it needs, and removes what it made and nothing else.
 
-    The runner calls `open` once, then `begin` and `end` around every run, then `close`; `close` is called in any case.
+    The runner calls `open` once, then `begin` and `end` around every run, then `close`; `close` is called in any case. Between
+    `begin` and `end`: where `cold()`, the workload's `layout` runs and then `chill()`; after the load `observe()`.
     """
 
     name: ClassVar[str]
     options: ClassVar[type[Options]]
 
-    def __init__(self, options: Options, host: Host, scratch: str) -> None:
-        """`scratch` is a directory's path that may be made where the options name no place."""
+    def __init__(self, options: Options, host: Host, scratch: str, permissions: Permissions = NOTHING_ALLOWED, writes: bool = True) -> None:
+        """Args:
+            scratch: a directory's path that may be made where the options name no place. `<scratch>.made`, beside it, is where
+                the target records what a kill would leave behind (see `made`).
+            permissions: what the user allows; checked by `open`.
+            writes: whether any load of the target writes to it.
+        """
+        ...
+
+    def destroys(self) -> tuple[str, ...]:
+        """What a study on it would overwrite, in words; none where it writes only to what it makes. Touches nothing, needs no `open`."""
         ...
 
     def open(self, needed_bytes: int) -> None:
@@ -55,11 +83,23 @@ class Target(Protocol):
         """A fresh place for one run; RunError where the room is gone."""
         ...
 
+    def cold(self) -> bool:
+        """Whether every run shall begin with nothing of its files in the host's memory."""
+        ...
+
+    def chill(self) -> None:
+        """Put what was laid out out of the host's memory, and see that it went; RunError where that can't be done.
+
+        Between a run's layout and its load; `begin`'s place stays as it was.
+        """
+        ...
+
     def observe(self) -> Mapping[str, Any]:
         """What the target says of the run that just ended, before its files go: plain data for `target.json`.
 
         `taken_bytes`: room that the run's files take on the target, after everything was written back; `apparent_bytes`:
-        their size; `fill`: share of the target in use. A key is missing where it can't be told.
+        their size; `written_bytes`: that without holes; `fill`: share of the target in use. A key is missing where it can't be
+        told. RunError where the target is gone.
         """
         ...
 

@@ -34,6 +34,37 @@ def backing(host: Host, mount: Mount) -> Backing:
     return Backing((), f"no block device is known behind {mount.kind} '{mount.source}' mounted at {mount.point}")
 
 
+def stack_of(host: Host, mount: Mount) -> set[str]:
+    """Kernel names of every device that a mount stands on, from what is mounted to the disks: partitions and layers included."""
+    found: set[str] = set()
+    below = set(_btrfs_members(host, mount) or _mounted_device(host, mount))
+    while below - found:
+        found |= below
+        below = {lower for name in below for lower in _directly_below(host, name)}
+    return found
+
+
+def partitions(host: Host, device: str) -> list[str]:
+    """Kernel names of a disk's partitions."""
+    base = f"/sys/class/block/{device}"
+    try:
+        names = host.list_directory(base)
+    except OSError:
+        return []
+    return [name for name in names if text_or_none(host, f"{base}/{name}/partition") is not None]
+
+
+def _directly_below(host: Host, device: str) -> list[str]:
+    base = host.resolve(f"/sys/class/block/{device}")
+    try:
+        slaves = host.list_directory(f"{base}/slaves")
+    except OSError:
+        slaves = []
+    if text_or_none(host, f"{base}/partition") is not None:
+        slaves.append(base.rpartition("/")[0].rpartition("/")[2])
+    return slaves
+
+
 def device_facts(host: Host, device: str) -> dict[str, str | int]:
     """Model, rotational, scheduler, size and write cache of a device, as far as the kernel tells."""
     base = f"/sys/class/block/{device}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
+from uuid import uuid4
 
 from pydantic import Field, field_validator
 
@@ -13,9 +13,13 @@ from ..hosts.base import Host
 from ..hosts.facts import Facts
 from ..hosts.options import Options
 from ..units import format_quantity
-from .base import Place, RunContext
+from .base import NOTHING_ALLOWED, Permissions, Place, RunContext
+from .cache import CacheOption, check_cold, drop_caches
 from .devices import Backing, backing, device_facts
+from .disks import make_recorded
+from .made import Made
 from .mounts import Mount, mount_of
+from .space import survey, usage, write_back
 
 RESERVE = 0.05
 """Share on top of what a workload asks for: file systems need room for themselves."""
@@ -27,6 +31,10 @@ class DirectoryOptions(Options):
     path: Annotated[str | None, Field(
         description="an existing directory to measure in; default: a fresh one under the results directory, removed after "
                     "the study. Relative paths start where iolab was called")] = None
+
+    cache: CacheOption = "warm"
+    space: Annotated[bool, Field(
+        description="have every run's files written back before they are removed, and count what they take; costs the writing")] = False
 
     @field_validator("path")
     @classmethod
@@ -45,11 +53,18 @@ class DirectoryTarget:
     name: ClassVar[str] = "directory"
     options: ClassVar[type[Options]] = DirectoryOptions
 
-    def __init__(self, options: DirectoryOptions, host: Host, scratch: str) -> None:
+    def __init__(self, options: DirectoryOptions, host: Host, scratch: str, permissions: Permissions = NOTHING_ALLOWED,
+                 writes: bool = True) -> None:
         self._options, self._host, self._scratch = options, host, scratch
+        self._made = Made(scratch)
         self._base: str | None = None
+        self._run: str | None = None
         self._mount: Mount | None = None
         self._backing = Backing((), "the target was not opened")
+
+    def destroys(self) -> tuple[str, ...]:
+        """Nothing: it writes to a directory of its own."""
+        return ()
 
     def open(self, needed_bytes: int) -> None:
         """Make the study's own directory, look at what is behind it, and check the room."""
@@ -66,6 +81,8 @@ class DirectoryTarget:
         self._backing = (Backing((), "the host doesn't tell its mounts") if self._mount is None
                          else backing(self._host, self._mount))
         self._check_room(needed_bytes)
+        if self.cold():
+            drop_caches(self._host)
 
     def begin(self, context: RunContext) -> Place:
         """A fresh directory named after the run."""
@@ -75,11 +92,31 @@ class DirectoryTarget:
             self._host.make_directory(path)
         except OSError as error:
             raise RunError(f"can't be made: {error.strerror or error}", where=path) from None
+        self._run = context.run
         return Place(path)
 
+    def cold(self) -> bool:
+        """Whether the study asks for it."""
+        return self._options.cache == "cold"
+
+    def chill(self) -> None:
+        """Write everything back and drop the host's whole cache; a directory of a shared file system can't be mounted anew."""
+        write_back(self._host, str(self._base))
+        drop_caches(self._host)
+        if self._mount is None or self._mount.kind != "zfs":  # whose cache is no page cache; `notes` says so
+            check_cold(self._host, self._path_of(str(self._run)))
+
     def observe(self) -> Mapping[str, Any]:
-        """Nothing yet that a directory of a shared file system could tell for sure."""
-        return {}
+        """With `space`, what the run's files take by their own block counts; btrfs counts those before compression, so not there."""
+        if not self._options.space or self._run is None:
+            return {}
+        base, kind = str(self._base), "" if self._mount is None else self._mount.kind
+        write_back(self._host, base)
+        after = usage(self._host, "", base)
+        found = dict(survey(self._host, self._path_of(self._run)))
+        if kind != "btrfs" and "block_bytes" in found:
+            found["taken_bytes"] = found["block_bytes"]
+        return {"kind": kind, "fill": after.used / after.size if after.size else 0.0, "size_bytes": after.size, **found}
 
     def end(self, run: str) -> None:
         """Remove the run's files and wait until the file system has written what it owes, which would bill the next run."""
@@ -91,18 +128,17 @@ class DirectoryTarget:
 
     def close(self) -> None:
         """Remove the study's own directory."""
-        if self._base is not None:
-            with contextlib.suppress(OSError):
-                self._host.remove_tree(self._base)
-            self._base = None
+        self._made.undo(self._host)
+        self._base = None
 
     def devices(self) -> tuple[str, ...]:
         """Disks behind the directory."""
         return self._backing.devices
 
     def notes(self) -> tuple[str, ...]:
-        """Why no device is watched, where none is."""
-        return (self._backing.missing,) if self._backing.missing else ()
+        """Why no device is watched, where none is, and where a cold cache can't be had."""
+        zfs = self.cold() and self._mount is not None and self._mount.kind == "zfs"
+        return tuple(filter(None, (self._backing.missing, "ZFS keeps part of its cache (ARC) when caches are dropped" if zfs else "")))
 
     def facts(self) -> Facts:
         """File system with mount options, and the devices behind it."""
@@ -122,13 +158,15 @@ class DirectoryTarget:
 
     def _make_base(self) -> str:
         if self._options.path is None:
-            self._host.make_directory(self._scratch)
+            make_recorded(self._host, self._made, self._scratch)
             return self._scratch
         path = self._host.resolve(self._options.path)
         if not self._host.is_directory(path):
             raise RunError("is no directory", where=self._options.path,
                            hint="make it first, or leave target.path out to measure under the results directory")
-        return self._host.make_scratch(path, "iolab-")
+        base = f"{path}/iolab-{uuid4().hex[:12]}"
+        make_recorded(self._host, self._made, base)
+        return base
 
     def _path_of(self, run: str) -> str:
         if self._base is None:

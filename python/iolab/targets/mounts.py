@@ -28,13 +28,17 @@ def mount_of(mountinfo: str, path: str) -> Mount | None:
     The longest mount point wins; among equal ones the last, which hides those before it.
     """
     best: Mount | None = None
-    for line in mountinfo.splitlines():
-        mount = _parse(line)
-        if mount is None or not _holds(mount.point, path):
+    for mount in mounts(mountinfo):
+        if not _holds(mount.point, path):
             continue
         if best is None or len(mount.point) >= len(best.point):
             best = mount
     return best
+
+
+def mounts(mountinfo: str) -> list[Mount]:
+    """Every mount of the file, in its order; lines that are none are left out."""
+    return [mount for mount in map(_parse, mountinfo.splitlines()) if mount is not None]
 
 
 def _parse(line: str) -> Mount | None:

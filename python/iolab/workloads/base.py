@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Protocol
 
 from ..hosts.base import Host
 from ..hosts.options import Options
+from ..results.marks import Mark
+from ..targets.base import Place
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,11 @@ class Load:
         offered_iops: rate over all jobs of an open loop, 1/s; None for a closed one.
         space_bytes: room it may take on the target.
         options: its options as plain data, for the gates that ask how the load was made.
+        writes: whether it may write to its place; a block device is given without leave only to a load that doesn't, and such a
+            load must be kept from writing by its tool as well (fio's `--readonly`).
+        facts: further plain data for `run.json`: `time_based`, `concurrency` (I/Os in flight over all jobs, mean over the window),
+            `sections` (of the job, where several), `steps` (of a load that rises; see `results.steps`), `notes`.
+        layout_bytes: what is written out before the window, for estimates of time; None for all of `space_bytes`.
     """
 
     jobs: int
@@ -30,6 +37,9 @@ class Load:
     offered_iops: float | None
     space_bytes: int
     options: Mapping[str, Any] = field(default_factory=dict)
+    writes: bool = True
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    layout_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -75,8 +85,23 @@ class Workload(Protocol):
         """What it will do."""
         ...
 
-    def job(self, directory: str) -> Job:
-        """The command and its files, for one run in a directory of the target."""
+    def job(self, place: Place) -> Job:
+        """The command and its files, for one run at a place of the target: a directory, or a block device."""
+        ...
+
+    def layout(self, place: Place) -> Job | None:
+        """A job that makes the files that `job` will read, without measuring; None where there is nothing to lay out.
+
+        Run first, to its end, where the target's cache shall be cold (`Target.cold`); `Target.chill` follows, then `job`.
+        """
+        ...
+
+    def marks(self, window: tuple[int, int]) -> tuple[Mark, ...]:
+        """What happened inside a run by itself, such as the steps of a load that rises; for `marks.jsonl`."""
+        ...
+
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about the job, such as options that were left out of it and why."""
         ...
 
     def window(self, run_dir: Path) -> tuple[int, int] | None:

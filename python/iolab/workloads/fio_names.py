@@ -72,3 +72,31 @@ BARRED_ENGINES = {
     "e4defrag": "it moves files of others",
 }
 """Engines that reach beyond a directory."""
+
+ALIASES = {"blocksize": "bs", "readwrite": "rw", "timeout": "runtime", "blocksize_range": "bsrange", "blockalign": "ba",
+           "blocksize_unaligned": "bs_unaligned", "io_limit": "io_size", "mem": "iomem", "steadystate": "ss",
+           "disable_bw": "disable_bw_measurement"}
+"""Second names of options to the first, so that a study's option meets the one of a job file."""
+
+_NO_EFFECT = "fio knows it no longer, and does the same without"
+OBSOLETE = {
+    "use_os_rand": f"{_NO_EFFECT}; see random_generator",
+    "rand_generator": "fio knows it no longer; see random_generator",
+    "rwmixcycle": _NO_EFFECT,
+    "percentage_sequential": "fio knows it no longer; write percentage_random",
+    "lockfile_batch": _NO_EFFECT,
+    "cpumode": _NO_EFFECT,
+    "minimal": "it is no option of a job: the form of the output is iolab's",
+    "output": "it is no option of a job: iolab keeps the output with the run",
+    "output-format": "it is no option of a job: the form of the output is iolab's",
+}
+"""Options of fio 1 and 2, and of its command line, that fio 3 refuses in a job; taken out with a note, so that old studies run."""
+
+_KEPT = "iolab keeps its own"
+_PLACE = "the target says where"
+SET_BY_IOLAB = {
+    "directory": _PLACE, "name": "the section's name is the job's", "write_bw_log": _KEPT, "write_iops_log": _KEPT, "write_lat_log": _KEPT,
+    "log_avg_msec": _KEPT, "log_unix_epoch": _KEPT, "log_alternate_epoch": _KEPT, "per_job_logs": _KEPT, "log_offset": _KEPT,
+    "bwavgtime": _KEPT, "iopsavgtime": _KEPT, "ioscheduler": "it changes the device for everyone; set the scheduler beforehand",
+}
+"""Options of a job file that iolab sets itself for every run; taken out with a note."""

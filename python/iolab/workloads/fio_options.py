@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..hosts.options import OptionProblem
+from ..results.facts import SYNC_ENGINES
 from ..units import parse_fio_size
 from .fio_names import BARRED_ENGINES, RESERVED
 
@@ -23,15 +24,12 @@ _COUNTS = ("numjobs", "iodepth")
 
 
 def problems(options: Mapping[str, Any]) -> list[OptionProblem]:
-    """Everything that can be said to be wrong without asking fio."""
+    """Everything that can be said to be wrong with the options that are there, without asking fio."""
     found = []
     for name, value in options.items():
         problem = _name_problem(name) or _kind_problem(name, value) or _value_problem(name, value)
         if problem is not None:
             found.append(problem)
-    if "size" not in options:
-        found.append(OptionProblem(("size",), "is missing",
-                                   "a size is required, such as size = \"1g\": the room each job may use"))
     return found
 
 
@@ -48,13 +46,41 @@ def offered_iops(options: Mapping[str, Scalar], jobs: int) -> float | None:
     `rate_iops` is per job; one number holds for every operation, `read,write,trim` gives each its own (fio(1)).
     """
     given = str(options.get("rate_iops", "")).strip()
-    kind = str(options.get("rw", options.get("readwrite", "read"))).partition(":")[0]
+    kind = direction(options)
     if not given or kind not in _PLACES:
         return None
     parts = [_number(part) for part in given.split(",")]
     used = [parts[0]] * _DIRECTIONS[kind] if len(parts) == 1 else [parts[at] for at in _PLACES[kind] if at < len(parts)]
     total = sum(rate for rate in used if rate is not None)
     return float(total * jobs) if total > 0 else None
+
+
+def space_bytes(options: Mapping[str, Scalar], jobs: int) -> int:
+    """Room that these jobs may take: their size each, once where they share a file; 0 for a share of a device."""
+    size = _number(str(options.get("size", ""))) or 0
+    shared = "filename" in options or "$job" not in str(options.get("filename_format", "$jobname"))
+    return size if shared else size * jobs
+
+
+def direction(options: Mapping[str, Scalar]) -> str:
+    """`read`, `randwrite`...: without what may follow a colon; fio reads where nothing is said."""
+    return str(options.get("rw", options.get("readwrite", "read"))).partition(":")[0]
+
+
+def laid_out(options: Mapping[str, Scalar]) -> bool:
+    """Whether fio writes the files out before it begins: for reads, overwrites, and engines that can't extend a file."""
+    reads = direction(options) in ("read", "randread", "rw", "readwrite", "randrw")
+    return reads or str(options.get("overwrite", 0)) not in ("0", "False") or str(options.get("ioengine")) == "mmap"
+
+
+def synchronous(options: Mapping[str, Scalar]) -> bool:
+    """Whether the engine holds one I/O at a time whatever iodepth says."""
+    return str(options.get("ioengine", "psync")) in SYNC_ENGINES
+
+
+def depth(options: Mapping[str, Scalar]) -> int:
+    """I/Os in flight per job, as the engine does them."""
+    return 1 if synchronous(options) else int(options.get("iodepth", 1))
 
 
 def _number(text: str) -> int | None:
@@ -100,7 +126,10 @@ def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
 
 
 def _size_problem(text: str) -> OptionProblem | None:
-    allowed = "write it as fio does: 64m, 1g, 8192"
+    allowed = "write it as fio does: 64m, 1g, 8192; 100% of a device"
+    share = text.removesuffix("%").strip()
+    if text.endswith("%") and share.isdigit() and 0 < int(share) <= 100:
+        return None
     try:
         size = parse_fio_size(text)
     except UsageError:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from iolab.errors import ResultsError
 from iolab.results.manifest import Manifest
 from iolab.results.model import Histogram, Observation, Run, RunPlan, Series
 from iolab.results.windows import window_runs
@@ -54,6 +55,9 @@ class HandMade:
 
     def histograms(self, run_id: str) -> Sequence[Histogram]:
         return self._histograms.get(run_id, ())
+
+    def step_runs(self) -> list[Run]:
+        raise ResultsError("no run's load rises in steps")
 
     def window_runs(self) -> list[Run]:
         return window_runs(self.runs, self.series)

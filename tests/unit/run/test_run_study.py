@@ -20,35 +20,9 @@ from iolab.results.manifest import read_manifest
 from iolab.run.interrupts import Interrupts
 from iolab.run.journal import read_journal
 from iolab.run.study import run_study
-from support.acting import Listener, fake_host, study_text, write_result
+from support.acting import Listener, study_text, write_result
 
 Do = Callable[..., Path]
-
-
-@pytest.fixture
-def study(tmp_path: Path) -> Path:
-    path = tmp_path / "small.toml"
-    path.write_text(study_text(), "utf-8")
-    return path
-
-
-@pytest.fixture
-def host() -> FakeHost:
-    return fake_host()
-
-
-@pytest.fixture
-def heard() -> Listener:
-    return Listener()
-
-
-@pytest.fixture
-def do(study: Path, host: FakeHost, heard: Listener, tmp_path: Path) -> Do:
-    def run(**changes: Any) -> Path:
-        given = {"path": study, "output": tmp_path / "out", "listener": heard, "clock": host.clock, "host": host, **changes}
-        return run_study(given.pop("path"), given.pop("output"), **given)
-
-    return run
 
 
 def events(directory: Path) -> list[str]:
@@ -67,7 +41,8 @@ def test_a_study_leaves_everything_that_is_needed_to_judge_it(do: Do, host: Fake
     runs = list(run_directories(out))
     assert [run.name[:4] for run in runs] == [f"{number:04d}" for number in range(1, 9)]
     assert {path.name for path in runs[0].iterdir()} == {
-        "run.json", "environment.json", "command.txt", "job.fio", "fio.json", "diskstats.log", "stdout.txt", "stderr.txt"}
+        "run.json", "environment.json", "command.txt", "job.fio", "fio.json", "diskstats.log", "cpu.log", "memory.log", "stdout.txt",
+        "stderr.txt"}
     assert heard.runs == [(number, "finished", "") for number in range(1, 9)]
     assert heard.end is not None
     assert (heard.end.finished, heard.end.failed, heard.end.left, heard.end.interrupted) == (8, 0, 0, False)
@@ -83,8 +58,8 @@ def test_a_runs_plan_says_what_was_asked_and_what_became_of_it(do: Do) -> None:
     assert (wide.exit_code, wide.tools, wide.repetition, wide.host) == (0, {"fio": "fio-3.33"}, 2, "fake")
     assert wide.window == (1_700_000_000_000_000_000 - 2_000_000_000, 1_700_000_000_000_000_000)  # by the fake's timestamp_ms
     assert wide.extra["options"] == {"rw": "randwrite", "bs": "4k", "size": "1m", "sync": "dsync", "numjobs": 4}
-    assert wide.extra["sources"] == ["diskstats"]
-    assert wide.extra["readings"] == {"diskstats": {"taken": 4, "lost": 0}}
+    assert wide.extra["sources"] == ["diskstats", "cpu", "memory"]
+    assert wide.extra["readings"]["diskstats"] == {"taken": 4, "lost": 0}
     assert "numjobs=4\n" in wide.extra["job"]
     assert wide.extra["pid"] == wide.extra["pid_started_ticks"]
 
@@ -196,7 +171,7 @@ def test_two_interrupts_end_the_run_now(do: Do, host: FakeHost, heard: Listener)
     stops = Interrupts()
 
     class Impatient(Listener):
-        def waiting(self, run: Any, seconds: float, expected: float) -> None:
+        def waiting(self, run: Any, seconds: float, expected: float, latest: Any) -> None:
             if seconds > 1:
                 stops.press(2)
 
@@ -250,7 +225,7 @@ def test_too_little_room_is_told_before_the_first_run(do: Do, host: FakeHost, tm
 def test_results_are_never_written_over(do: Do, tmp_path: Path) -> None:
     do()
     before = (tmp_path / "out" / "journal.jsonl").read_bytes()
-    with pytest.raises(UsageError, match="holds results already; choose another directory"):
+    with pytest.raises(UsageError, match="holds results already; go on with them by --resume, choose"):
         do()
     assert (tmp_path / "out" / "journal.jsonl").read_bytes() == before
 
@@ -288,7 +263,7 @@ def test_without_a_device_the_study_measures_and_says_so(do: Do, host: FakeHost,
     assert heard.notes == ["no block device is known behind overlay 'overlay' mounted at /",
                            "diskstats is left out: the target has no block devices to count for"]
     plan = read_plan(next(run_directories(out)))
-    assert plan.extra["sources"] == []
+    assert plan.extra["sources"] == ["cpu", "memory"]
     assert not (out / "runs" / plan.run / "diskstats.log").exists()
 
 

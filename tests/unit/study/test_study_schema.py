@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from iolab.study.load import load_study
+from iolab.study.problems import StudyProblems
 from iolab.study.schema import json_schema, main
 from support.acting import study_text
 
@@ -54,12 +55,34 @@ def test_schema_and_reader_refuse_the_same(tmp_path: Path, wrong: str) -> None:
 
 @pytest.mark.parametrize("right", [
     "[target]\npath = '/tmp/{numjobs}'\n", "[sources]\n", "[sources.diskstats]\ninterval = '500ms'\n",
-    "[variants.third]\nworkload.ramp = '{numjobs}s'\n"])
+    "[variants.third]\nworkload.ramp = '{numjobs}s'\n",
+    "[target]\nkind = 'filesystem'\nfs = 'ext4'\nloop = {size = 'memory / 8'}\n",
+    "[target]\nkind = 'filesystem'\nfs = 'ext4'\nloop = {size = '{numjobs}g', count = 1}\n",
+    "[variants.third]\nsetup = 'true'\nteardown = [['true'], 'false']\nworkload.options.size = 'memory / numjobs'\n",
+    "[hooks.run]\nbefore = ['x']\n[[actions]]\nat = '1s'\nmark = 'm'\ncommand = ['true']\n"])
 def test_schema_accepts_what_the_reader_does(tmp_path: Path, right: str) -> None:
     path = tmp_path / "s.toml"
     path.write_text(study_text() + right, "utf-8")
     load_study(path)
     jsonschema.validate(tomllib.loads(path.read_text("utf-8")), json_schema())
+
+
+def test_schema_accepts_sets_of_factors(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(study_text().replace("[factors]\nnumjobs = [1, 4]", "[[factors]]\nnumjobs = [1, 4]\niodepth = [1, 2]\n"
+                                         "zip = [['numjobs', 'iodepth']]\n[[factors]]\nnumjobs = [1, 4]\nexclude = [{numjobs = [4]}]"))
+    assert len(load_study(path).cells) == 6
+    jsonschema.validate(tomllib.loads(path.read_text("utf-8")), json_schema())
+
+
+@pytest.mark.parametrize("wrong", ["[hooks.cell]\nbefore = 'x'\n", "[[actions]]\nmark = 'x'\n", "[variants.third]\nsetup = 3\n"])
+def test_schema_and_reader_refuse_wrong_commands(tmp_path: Path, wrong: str) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(study_text() + wrong, "utf-8")
+    with pytest.raises(StudyProblems):
+        load_study(path)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(tomllib.loads(path.read_text("utf-8")), json_schema())
 
 
 def _keys(schema: Any, names: bool = False) -> Iterator[str]:

@@ -11,18 +11,23 @@ from .littles_law import SATURATED_CPU
 
 
 class CpuBoundGate:
-    """SUSPECT when a job used 90 % of a CPU on average, or all jobs together 90 % of the host's CPUs.
+    """SUSPECT when a job used 90 % of a CPU on average, or the host's CPUs together were 90 % busy over the window.
 
-    Then the number tells how fast the load generator is, not the storage.
+    Then the number tells how fast the load generator or the host is, not the storage. Where nobody watched the host's
+    CPUs, the CPU time of all jobs together stands for it, which knows nothing of the kernel's own threads.
     """
 
     name = "cpu-bound"
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
-        """fio's own CPU shares against one CPU and against the host's count, where known."""
+        """fio's own CPU share against one CPU; the host's busy share, or that of all jobs, against all CPUs."""
         if facts.cpu >= SATURATED_CPU:
             yield suspect("cpu-bound", f"each job used {100 * facts.cpu:.0f} % of a CPU: the load generator is the limit",
                           cpu_share=facts.cpu)
+            return
+        if facts.host_busy is not None:
+            if facts.host_busy >= SATURATED_CPU:
+                yield suspect("cpu-bound", f"host CPU-bound: its CPUs were {100 * facts.host_busy:.0f} % busy", cpu_share=facts.host_busy)
             return
         cpus = facts.host.get("cpus")
         if cpus and facts.jobs and facts.cpu * facts.jobs >= SATURATED_CPU * cpus:

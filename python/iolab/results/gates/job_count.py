@@ -22,11 +22,17 @@ class JobCountGate:
         planned = facts.plan.jobs
         if planned is None or facts.fio is None or not facts.fio.jobs:
             return
+        entries = len(facts.fio.jobs)
+        sections = facts.plan.extra.get("sections")
+        if isinstance(sections, int):  # each has its own numjobs, and its own way to report
+            most = planned * sections * len({job.hostname for job in facts.fio.jobs})
+            if not len({job.group for job in facts.fio.jobs}) <= entries <= most:
+                yield invalid("job-count", f"fio reports {entries} jobs, planned were {planned}", planned=planned, entries=entries)
+            return
         echoed = facts.options.get("numjobs", "")
         if echoed.isdigit() and int(echoed) != planned:
             yield invalid("job-count", f"fio ran numjobs={echoed}, planned were {planned}", planned=planned, echoed=int(echoed))
             return
-        entries = len(facts.fio.jobs)
         hosts = len({job.hostname for job in facts.fio.jobs})
         groups = len({(job.hostname, job.group) for job in facts.fio.jobs})
         if entries not in {groups, planned, planned * hosts}:

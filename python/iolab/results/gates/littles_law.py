@@ -16,13 +16,13 @@ SLOW_SECONDS = 100e-6
 SATURATED_CPU = 0.9
 
 
-def concurrency_reason(in_flight: float, concurrency: int, latency: float, cpu_bound: bool | None) -> Reason | None:
+def concurrency_reason(in_flight: float, concurrency: float, latency: float, cpu_bound: bool | None) -> Reason | None:
     """The reason, if any, that L = `in_flight` against C = `concurrency` gives; `cpu_bound` None for published numbers."""
     ratio = in_flight / concurrency
     data = {"in_flight": in_flight, "concurrency": concurrency, "ratio": ratio}
     if ratio > HIGH and cpu_bound is not None:
-        text = (f"Little's law: {format_number(in_flight)} I/Os in flight by rate and latency, but only {concurrency} can be: "
-                "a unit or a field is wrong")
+        text = (f"Little's law: {format_number(in_flight)} I/Os in flight by rate and latency, but only {format_number(concurrency)} can "
+                "be: a unit or a field is wrong")
         return invalid("littles-law", text, **data)
     if ratio < LOW or ratio > HIGH:
         share = (f"time outside I/O: {format_number(100 * (1 - ratio), 3)} %" if ratio < LOW
@@ -37,7 +37,7 @@ class LittlesLawGate:
     """L = rate x mean latency against C = jobs x effective depth, closed loops only (Little 1961).
 
     L > 1.03 C is a unit or field error: INVALID. L < 0.97 C is time that jobs spend outside I/O: a note, and SUSPECT
-    only where the mean latency is at least 100 µs and no job saturates its CPU.
+    only where the mean latency is at least 100 µs and neither a job saturates its CPU nor anyone the host's.
     """
 
     name = "littles-law"
@@ -45,9 +45,10 @@ class LittlesLawGate:
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
         """The in-flight count over all operations, syncs included, against what the jobs can hold."""
         found = in_flight(facts)
-        if found is None or not facts.jobs:
+        if found is None or not facts.concurrency:
             return
-        reason = concurrency_reason(found[0], facts.jobs * facts.depth, found[1], facts.cpu >= SATURATED_CPU)
+        saturated = max(facts.cpu, facts.host_busy or 0.0) >= SATURATED_CPU
+        reason = concurrency_reason(found[0], facts.concurrency, found[1], saturated)
         if reason is not None:
             yield reason
 

@@ -5,30 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...verdict import Reason
-from ..facts import RunFacts
+from ..facts import Monitor, RunFacts
 from .base import invalid
 
 SHARE = 0.9
 
 
 class MonitorAliveGate:
-    """INVALID when a monitor that was planned left nothing, or a device has less than 90 % (less one) of the samples due.
+    """INVALID when a monitor that was planned left nothing, or one of its files has less than 90 % (less one) of the samples
+    due inside the window, for any device.
 
     A monitor that died takes its numbers' meaning with it: an average over the first ten seconds isn't one over sixty.
+    A source's file is `<source>.log`, or begins with its name and a dot.
     """
 
     name = "monitor-alive"
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
         """Planned sources against files, samples got against samples due."""
-        planned = list(facts.plan.extra.get("sources", ()))
-        if planned and not facts.monitor_files and not facts.damaged:
-            yield invalid("monitor-missing", f"the monitors {', '.join(planned)} left nothing", sources=planned)
+        planned = [str(name) for name in facts.plan.extra.get("sources", ())]
+        left = [*facts.monitor_files, *(damaged.file for damaged in facts.damaged)]
+        missing = [name for name in planned if not any(file.startswith(f"{name}.") for file in left)]
+        if missing:
+            whose = f"monitors {', '.join(missing)}" if len(missing) > 1 else f"monitor {missing[0]}"
+            yield invalid("monitor-missing", f"the {whose} left nothing", sources=missing)
         if facts.runtime <= 0:
             return
-        for name, samples in facts.devices.items():
-            got = max((len(values) for values in samples.columns.values()), default=0)
-            due = facts.runtime / samples.interval
-            if got < SHARE * due - 1:
-                yield invalid("monitor-dead", f"the monitor of {name} has {got} of {due:.0f} samples", device=name,
-                              samples=got, due=round(due))
+        for monitor in facts.monitors:
+            due = facts.runtime / monitor.interval
+            if monitor.samples < SHARE * due - 1:
+                yield _dead(monitor, due, facts)
+
+
+def _dead(monitor: Monitor, due: float, facts: RunFacts) -> Reason:
+    source = monitor.file.partition(".")[0]
+    whose = "" if monitor.what == source else f" of {monitor.what}"
+    readings = facts.plan.extra.get("readings", {})
+    trouble = str(readings.get(source, {}).get("trouble", "")) if isinstance(readings, dict) else ""
+    why = f": {source} {trouble}" if trouble else ""
+    return invalid("monitor-dead", f"the monitor{whose or f' {source}'} has {monitor.samples} of {due:.0f} samples{why}",
+                   device=monitor.what, file=monitor.file, samples=monitor.samples, due=round(due))

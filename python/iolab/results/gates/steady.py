@@ -20,8 +20,8 @@ class SteadyGate:
     name = "steady"
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
-        """The load's bytes per second; silent below ten samples and on open loops, whose rate is given."""
-        series = facts.series.get("load.bw")
+        """The load's bytes per second; silent below ten samples, on open loops, whose rate is given, and where the load rises."""
+        series = None if facts.plan.extra.get("steps") else facts.series.get("load.bw")
         found = None if series is None or facts.offered_iops is not None else steady(series.values)
         if found is None or found.ok:
             return

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from iolab.targets.base import Place
 from iolab.workloads.fio import FioOptions, FioWorkload
 from support.fio_files import job, output
 
@@ -17,7 +18,7 @@ def workload(runtime: Any = 2, ramp: Any = 0, **options: Any) -> FioWorkload:
 
 
 def text(load: FioWorkload, directory: str = "/x") -> dict[str, str]:
-    made = load.job(directory)
+    made = load.job(Place(directory))
     lines = made.files[made.main].splitlines()
     assert lines[0] == "[iolab]"
     return dict(line.split("=", 1) for line in lines[1:])
@@ -65,7 +66,7 @@ def test_room_is_size_times_jobs_unless_they_share_a_file() -> None:
 
 
 def test_the_limit_leaves_time_for_ramp_layout_and_a_minute() -> None:
-    assert workload(10, 5, size="100m").job("/x").limit == pytest.approx(10 + 5 + 60 + 104_857_600 / 10e6)
+    assert workload(10, 5, size="100m").job(Place("/x")).limit == pytest.approx(10 + 5 + 60 + 104_857_600 / 10e6)
 
 
 @pytest.mark.parametrize("factor", ["numjobs", "bs", "iodepth", "rw", "buffer_compress_percentage", "rate_iops"])

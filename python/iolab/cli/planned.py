@@ -1,0 +1,62 @@
+"""A study's plan in words, for `run --dry-run`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..compare.axes import axis_text
+from ..study.expressions import takes_size
+from ..study.trust import described
+from ..units import format_quantity
+from .progress import clock_text, counted
+
+if TYPE_CHECKING:
+    from ..run.dry_run import Preview, TargetPreview
+
+
+def plan_lines(plan: Preview) -> Iterator[str]:
+    """Head, targets, what would be overwritten, commands, then the runs in order."""
+    study, runs = plan.study, plan.plan.runs
+    commands = described(study)
+    beside = ", commands not counted" if commands else ""
+    yield (f"{study.name}: {counted(len(runs), 'run')} in {counted(study.repetitions, 'block')}, "
+           f"about {clock_text(plan.plan.seconds)}{beside}, into {plan.directory}")
+    if study.changes:
+        yield f"changed: {' '.join(study.changes.arguments())}"
+    for target in plan.targets:
+        yield _target_line(target)
+    overwritten = [text for target in plan.targets for text in target.destroys]
+    yield "overwrites: " + (f"{'; '.join(dict.fromkeys(overwritten))} (needs --destructive)" if overwritten else "nothing")
+    if plan.problem is not None:
+        yield f"can't be done here now: {plan.problem}"
+    if commands:
+        yield "commands:"
+        yield from (f"  {line}" for line in commands)
+    width = max((len(run.cell.variant) for run in runs), default=0)
+    digits = len(str(len(runs)))
+    block = 0
+    for run in runs:
+        if run.block != block:
+            block = run.block
+            yield f"block {block}:"
+        place = axis_text(run.cell.factors.keys(), tuple(run.cell.factors.values()))
+        yield f"  {run.number:{digits}}  {run.cell.variant:{width}}  {place}".rstrip()
+
+
+def _target_line(target: TargetPreview) -> str:
+    words = ", ".join(f"{key} {value}" for key, value in _flat(target.given))
+    return f"target: {target.kind}" + (f" ({words})" if words else "") + f", up to {format_quantity(target.room_bytes, 'B', 3)} a run"
+
+
+def _flat(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """`loop.size 37.7 GiB`: keys as `--target` takes them."""
+    for key, value in options.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{key}.")
+        elif isinstance(value, list):
+            yield above + key, " ".join(str(each) for each in value)
+        elif isinstance(value, int) and takes_size(key):
+            yield above + key, format_quantity(value, "B", 3)
+        else:
+            yield above + key, str(value)

@@ -1,0 +1,137 @@
+"""Running a study's own commands: each recorded with its exit code and how long it took, its output kept."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..clock import Clock
+from ..errors import RunError
+from ..hosts.base import Host, Process
+from ..study.commands import Command
+from .journal import Journal
+
+RECORDS = "hooks.jsonl"
+OUTPUTS = "hooks"
+"""Directory of what the commands wrote; below a run it is a directory so that no output is mistaken for a measurement."""
+MARK = "IOLAB_RESULTS"
+"""Variable in the environment of everything that a study starts: the results' directory."""
+LONGEST_WAIT = 0.25
+"""Seconds between looks at interrupts."""
+SLOW = 30.0
+"""Seconds after which a user is told what is being waited for."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A command that was started. `title`: when and for what it runs, in words; `number`: names its output."""
+
+    command: Command
+    title: str
+    directory: Path
+    number: int
+    process: Process
+    begun: float
+    time_ns: int
+
+
+@dataclass(frozen=True)
+class CommandEnd:
+    """How a command ended. `failure`: empty where it ended well, else the words for it."""
+
+    exit_code: int
+    seconds: float
+    failure: str
+
+
+class CommandRunner:
+    """Starts and ends commands of one study on its host."""
+
+    def __init__(self, host: Host, clock: Clock, journal: Journal, results: Path, directory: Path, noticed: Callable[[str], None]) -> None:
+        """`results`: the results directory; `directory`: where commands are started, the study file's own."""
+        self._host, self._clock, self._journal = host, clock, journal
+        self._results, self._directory, self._noticed = results, directory.absolute(), noticed
+
+    @property
+    def mark(self) -> str:
+        """The same as `NAME=value`, by which leftovers are known."""
+        return f"{MARK}={self._results.absolute()}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What stands in the environment of everything that the study starts, hooks or not."""
+        return {MARK: str(self._results.absolute())}
+
+    def start(self, command: Command, title: str, directory: Path, environment: Mapping[str, str]) -> Running:
+        """Start a command, its output going below `directory`; RunError where that can't be done."""
+        outputs = directory / OUTPUTS
+        try:
+            outputs.mkdir(exist_ok=True)
+            number = 1 + sum(path.suffix == ".out" for path in outputs.iterdir())
+        except OSError as error:
+            raise RunError(f"its output can't be kept: {error.strerror or error}", where=outputs) from None
+        begun, time_ns = self._clock.monotonic(), self._clock.realtime_ns()
+        process = self._host.start(command.arguments, cwd=self._directory, stdout=outputs / f"{number:02d}.out",
+                                   stderr=outputs / f"{number:02d}.err",
+                                   environment={**self.environment, **environment})
+        self._log("hook", title=title, command=command.text, host=self._host.name, pid=process.pid,
+                  pid_started_ticks=process.started)
+        return Running(command, title, directory, number, process, begun, time_ns)
+
+    def run(self, command: Command, title: str, directory: Path, environment: Mapping[str, str], stop: Callable[[], bool]) -> CommandEnd:
+        """Run a command to its end, or end it once `stop` says so. What goes wrong with it is its end, not raised."""
+        try:
+            running = self.start(command, title, directory, environment)
+        except RunError as error:
+            self._write(directory, {"title": title, "command": command.text, "arguments": list(command.arguments),
+                                    "time_ns": self._clock.realtime_ns(), "exit_code": None, "seconds": 0.0, "failure": str(error)})
+            return CommandEnd(127, 0.0, str(error))
+        told = False
+        while running.process.wait(LONGEST_WAIT) is None:
+            if stop():
+                return self.ended(running, stopped=True)
+            if not told and self._clock.monotonic() - running.begun > SLOW:
+                told = True
+                self._noticed(f"waiting for {title}: {command.text}")
+        return self.ended(running)
+
+    def ended(self, running: Running, *, stopped: bool = False) -> CommandEnd:
+        """Note the end of a command, ending it first where it is `stopped`."""
+        code = running.process.end() if stopped else running.process.wait(0)
+        assert code is not None
+        seconds = self._clock.monotonic() - running.begun
+        failure = "stopped by the user" if stopped else ""
+        if code and not stopped:
+            failure = f"exit code {code}{_last_words(running.directory / OUTPUTS / f'{running.number:02d}.err')}"
+        self._write(running.directory, {
+            "title": running.title, "command": running.command.text, "arguments": list(running.command.arguments),
+            "time_ns": running.time_ns, "seconds": round(seconds, 6), "exit_code": code,
+            "output": f"{OUTPUTS}/{running.number:02d}.out", "errors": f"{OUTPUTS}/{running.number:02d}.err",
+            **({"failure": failure} if failure else {})})
+        self._log("hook-ended", title=running.title, pid=running.process.pid, exit_code=code, seconds=round(seconds, 6))
+        return CommandEnd(code, seconds, failure)
+
+    def _log(self, event: str, **data: Any) -> None:
+        """To the journal; a full disk must not keep a command from putting things back."""
+        try:
+            self._journal.write(event, **data)
+        except OSError as error:
+            self._noticed(f"the journal can't be written: {error.strerror or error}")
+
+    def _write(self, directory: Path, record: Mapping[str, Any]) -> None:
+        try:
+            with (directory / RECORDS).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            self._noticed(f"{directory / RECORDS} can't be written: {error.strerror or error}")
+
+
+def _last_words(path: Path) -> str:
+    with contextlib.suppress(OSError):
+        lines = [line.strip() for line in path.read_text("utf-8", "replace").splitlines() if line.strip()]
+        return f": {lines[-1][:200]}" if lines else ""
+    return ""

@@ -1,0 +1,81 @@
+"""What a study would do, without doing any of it: nothing is written, opened or started but `fio --parse-only`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..clock import SystemClock
+from ..errors import RunError
+from ..hosts.base import Host
+from ..hosts.local import LocalHost
+from ..study.load import Study
+from ..study.plan import Plan, plan_runs
+from .equipment import Equipment
+
+
+@dataclass(frozen=True)
+class TargetPreview:
+    """One target.
+
+    Attributes:
+        options: all of them; given: those that differ from their defaults.
+        room_bytes: what its largest run takes; destroys: what would be overwritten, in words.
+    """
+
+    kind: str
+    options: Mapping[str, Any]
+    given: Mapping[str, Any]
+    room_bytes: int
+    destroys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A study as it would be done.
+
+    Attributes:
+        plan: the runs in order, with the estimate; commands take time on top that nobody knows beforehand.
+        problem: why it couldn't be done here now, such as a missing program; None where nothing is known.
+    """
+
+    study: Study
+    directory: Path
+    plan: Plan
+    targets: tuple[TargetPreview, ...]
+    problem: str | None
+
+    def as_data(self) -> dict[str, Any]:
+        """As plain data: base units, the runs in order."""
+        return {
+            "schema": 1, "kind": "plan", "study": self.study.name, "directory": str(self.directory),
+            "baseline": self.study.baseline, "variants": list(self.study.variants), "changes": self.study.changes.as_data(),
+            "blocks": self.study.repetitions, "seconds": self.plan.seconds,
+            "targets": [{"kind": target.kind, "options": dict(target.options), "room_bytes": target.room_bytes,
+                         "destroys": list(target.destroys)} for target in self.targets],
+            "commands": [{"place": place, "command": command.text} for place, command in self.study.commands],
+            "problem": self.problem,
+            "runs": [{"number": run.number, "block": run.block, "variant": run.cell.variant, "factors": dict(run.cell.factors),
+                      "seconds": seconds} for run, seconds in zip(self.plan.runs, self.plan.run_seconds, strict=True)],
+        }
+
+
+def preview(study: Study, directory: Path, host: Host | None = None) -> Preview:
+    """Lay the study out and ask its plugins, touching nothing."""
+    where = host or LocalHost()
+    equipment = Equipment(study, where, SystemClock(), directory, lambda text: None)
+    try:
+        equipment.tools()
+        problem = None
+    except RunError as error:
+        problem = str(error)
+    cells = {id(equipment.target(cell)): cell for cell in study.cells}
+    targets = []
+    for target in equipment.targets:
+        cell = cells[id(target)]
+        targets.append(TargetPreview(cell.target_kind, cell.target.model_dump(mode="json"),
+                                     cell.target.model_dump(mode="json", exclude_defaults=True), equipment.room(target),
+                                     target.destroys()))
+    return Preview(study, directory, plan_runs(study, equipment.seconds), tuple(targets), problem)

@@ -1,0 +1,128 @@
+"""A study's hooks: when each runs, with which words in its environment, and what its failing means.
+
+The levels nest as the runs are ordered: study, then block, then variant (whenever the next run is another variant's), then run.
+A `before` or `setup` that fails fails every run it stands before; an `after` or `teardown` that fails is noted. What was begun is
+ended, also when the study stops early: after-hooks are ended only by a further double Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from ..study.cells import Cell
+from ..study.commands import Command, Level
+from ..study.load import Study
+from ..study.plan import PlannedRun
+from .commands import CommandRunner
+from .interrupts import Interrupts
+
+
+def variables(*, run: str | None = None, cell: Cell | None = None, block: int | None = None, directory: Path | None = None,
+              target: str | None = None, factors: bool = True) -> dict[str, str]:
+    """`IOLAB_RUN`, `IOLAB_VARIANT`, `IOLAB_BLOCK`, `IOLAB_RUN_DIR`, `IOLAB_TARGET` and `IOLAB_FACTOR_<NAME>`, what is known of them."""
+    found = {"IOLAB_RUN": run, "IOLAB_VARIANT": cell.variant if cell else None, "IOLAB_BLOCK": None if block is None else str(block),
+             "IOLAB_RUN_DIR": None if directory is None else str(directory.absolute()), "IOLAB_TARGET": target}
+    if cell is not None and factors:
+        for name, level in cell.factors.items():
+            text = str(int(level)) if isinstance(level, bool) else str(level)
+            found["IOLAB_FACTOR_" + re.sub(r"[^A-Za-z0-9_]", "_", name).upper()] = text
+    return {name: value for name, value in found.items() if value is not None}
+
+
+class Hooks:
+    """Runs the hooks of a study."""
+
+    def __init__(self, study: Study, commands: CommandRunner, results: Path, interrupts: Interrupts,
+                 noticed: Callable[[str], None]) -> None:
+        self._study, self._commands, self._results = study, commands, results
+        self._interrupts, self._noticed = interrupts, noticed
+        self._block: int | None = None
+        self._variant: str | None = None
+        self._block_failure = self._variant_failure = ""
+        self._cell: Cell | None = None
+
+    def begin_study(self) -> str:
+        """Why the study can't begin; empty where it can."""
+        return self._before("study", "the study", self._results, variables())
+
+    def come_to(self, run: PlannedRun) -> str:
+        """What lies between the run before and this one; why this one can't be done, empty where it can."""
+        if run.block != self._block or run.cell.variant != self._variant:
+            if run.cell.variant != self._variant:
+                self._leave_variant()
+            if run.block != self._block:
+                self._leave_block()
+                self._block = run.block
+                self._block_failure = self._before("block", f"block {run.block}", self._results, variables(block=run.block))
+            if run.cell.variant != self._variant and not self._block_failure:
+                self._enter_variant(run)
+        return self._block_failure or self._variant_failure
+
+    def before_run(self, run: PlannedRun, name: str, directory: Path, target: str) -> str:
+        """Why the run can't be done; empty where it can."""
+        return self._before("run", f"run {name}", directory, self._of_run(run, name, directory, target))
+
+    def after_run(self, run: PlannedRun, name: str, directory: Path, target: str) -> None:
+        """Once its load ended, its files still there."""
+        self._after("run", f"run {name}", directory, self._of_run(run, name, directory, target))
+
+    def finish(self) -> None:
+        """Leave the variant, the block and the study."""
+        self._leave_variant()
+        self._leave_block()
+        self._after("study", "the study", self._results, variables())
+
+    def _of_run(self, run: PlannedRun, name: str, directory: Path, target: str) -> dict[str, str]:
+        return variables(run=name, cell=run.cell, block=run.block, directory=directory, target=target)
+
+    def _enter_variant(self, run: PlannedRun) -> None:
+        self._variant, self._cell = run.cell.variant, run.cell
+        title, words = f"variant {self._variant}", self._of_variant()
+        self._variant_failure = (self._before("variant", title, self._results, words)
+                                 or self._all(self._setup()[0], f"setup of {title}", self._results, words))
+
+    def _leave_variant(self) -> None:
+        if self._variant is not None:
+            title, words = f"variant {self._variant}", self._of_variant()
+            self._all_noted(self._setup()[1], f"teardown of {title}", self._results, words)
+            self._after("variant", title, self._results, words)
+        self._variant, self._variant_failure = None, ""
+
+    def _leave_block(self) -> None:
+        if self._block is not None:
+            self._after("block", f"block {self._block}", self._results, variables(block=self._block))
+        self._block, self._block_failure = None, ""
+
+    def _setup(self) -> tuple[tuple[Command, ...], tuple[Command, ...]]:
+        return self._study.variant_hooks.get(self._variant or "", ((), ()))
+
+    def _of_variant(self) -> dict[str, str]:
+        """A variant stands over many cells, so factors aren't told; the target is, where its options name it."""
+        assert self._cell is not None
+        named = [getattr(self._cell.target, key, None) for key in ("path", "device")]
+        target = next((str(value) for value in named if isinstance(value, str)), None)
+        return variables(cell=self._cell, block=self._block, target=target, factors=False)
+
+    def _before(self, level: Level, title: str, directory: Path, words: Mapping[str, str]) -> str:
+        return self._all(self._study.hooks.before.get(level, ()), f"before {title}", directory, words)
+
+    def _after(self, level: Level, title: str, directory: Path, words: Mapping[str, str]) -> None:
+        self._all_noted(self._study.hooks.after.get(level, ()), f"after {title}", directory, words)
+
+    def _all(self, commands: Iterable[Command], title: str, directory: Path, words: Mapping[str, str]) -> str:
+        """Run commands in order up to the first that fails; its failure in words."""
+        for command in commands:
+            end = self._commands.run(command, title, directory, words, lambda: self._interrupts.stop_now)
+            if end.failure:
+                return f"{title}: '{command.text}': {end.failure}"
+        return ""
+
+    def _all_noted(self, commands: Iterable[Command], title: str, directory: Path, words: Mapping[str, str]) -> None:
+        """Run all commands, whatever becomes of the ones before: they put things back."""
+        for command in commands:
+            presses = self._interrupts.presses
+            end = self._commands.run(command, title, directory, words, lambda at=presses: self._interrupts.presses >= at + 2)  # type: ignore[misc]
+            if end.failure:
+                self._noticed(f"{title}: '{command.text}': {end.failure}")

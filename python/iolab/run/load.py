@@ -1,0 +1,123 @@
+"""The load of a run, from its start to its end: sources and actions are polled meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ..clock import Clock
+from ..errors import RunError
+from ..hosts.base import Host, Process
+from ..sources.base import Source
+from ..workloads.base import Job, Load
+from .actions import Actions
+from .interrupts import Interrupts
+from .progress import Status
+from .record import RunEnd
+
+COMMAND_FILE = "command.txt"
+STDOUT_FILE = "stdout.txt"
+STDERR_FILE = "stderr.txt"
+LAYOUT = "layout-"
+"""Put before the names of the files that a layout of its own leaves."""
+LONGEST_WAIT = 0.25
+"""Seconds between looks at interrupts and listeners."""
+
+
+class LoadRunner:
+    """Runs jobs on one host and watches them."""
+
+    def __init__(self, host: Host, clock: Clock, interrupts: Interrupts, environment: Mapping[str, str],
+                 noticed: Callable[[str], None]) -> None:
+        self._host, self._clock, self._interrupts = host, clock, interrupts
+        self._environment, self._noticed = environment, noticed
+
+    def run(self, directory: Path, job: Job, load: Load, sources: Sequence[Source], actions: Actions, *,
+            launched: Callable[[Process], None], waiting: Callable[[float, float, Mapping[str, float]], None]) -> RunEnd:
+        """Run the job to its end or its limit. RunError where it can't be started, OSError where evidence can't be written."""
+        watched = list(sources)
+        with contextlib.ExitStack() as stack:
+            for source in sources:
+                stack.callback(source.stop)
+                source.start(directory)
+            process = self._start(directory, job, "")
+            try:
+                launched(process)
+                actions.start(process, load.ramp)
+
+                def poll(passed: float) -> float:
+                    self._poll(watched)
+                    actions.poll()
+                    waiting(passed, load.ramp + load.runtime, {name: value for one in watched for name, value in one.latest().items()})
+                    return min([actions.due(), *(source.due() for source in watched)])
+
+                cut = self._watch(process, job.limit, load.ramp + load.runtime, poll)
+                exit_code = process.end() if cut else process.wait(0)
+                actions.stop()
+            except BaseException:
+                process.end()
+                raise
+        status, reason = cut or _end_of(exit_code, directory / STDERR_FILE)
+        return RunEnd(status, reason, exit_code, job=job, pid=process.pid, pid_started=process.started)
+
+    def lay_out(self, directory: Path, job: Job, *, launched: Callable[[Process], None]) -> RunEnd:
+        """Run a layout to its end. RunError where it can't be started."""
+        process = self._start(directory, job, LAYOUT)
+        try:
+            launched(process)
+            cut = self._watch(process, job.limit, job.limit, lambda passed: float("inf"))
+            exit_code = process.end() if cut else process.wait(0)
+        except BaseException:
+            process.end()
+            raise
+        status, reason = cut or _end_of(exit_code, directory / f"{LAYOUT}{STDERR_FILE}")
+        return RunEnd(status, f"the files can't be laid out: {reason}" if status == "failed" else reason)
+
+    def _start(self, directory: Path, job: Job, prefix: str) -> Process:
+        for name, text in job.files.items():
+            (directory / name).write_text(text, "utf-8")
+        (directory / f"{prefix}{COMMAND_FILE}").write_text(shlex.join(job.command) + "\n", "utf-8")
+        return self._host.start(job.command, cwd=directory, stdout=directory / f"{prefix}{STDOUT_FILE}",
+                                stderr=directory / f"{prefix}{STDERR_FILE}", environment=self._environment)
+
+    def _watch(self, process: Process, limit: float, expected: float, poll: Callable[[float], float]) -> tuple[Status, str] | None:
+        """Wait for the load; (status, reason) where it must be ended, None where it ended itself.
+
+        `poll` gets the seconds passed and yields the monotonic second when it wants to be called next at the latest.
+        """
+        begin = self._clock.monotonic()
+        due = begin
+        while True:
+            now = self._clock.monotonic()
+            if process.wait(max(0.0, min(LONGEST_WAIT, due - now))) is not None:
+                return None
+            passed = self._clock.monotonic() - begin
+            if self._interrupts.stop_now:
+                return "interrupted", "stopped by the user"
+            if passed > limit:
+                return "failed", f"hung: ended after {passed:.0f} s, {expected:g} s were planned"
+            due = poll(passed)
+
+    def _poll(self, watched: list[Source]) -> None:
+        """A source that fails is left where it stopped: its gate judges what it has."""
+        for source in list(watched):
+            try:
+                source.poll()
+            except RunError as error:
+                watched.remove(source)
+                self._noticed(f"{source.name} stopped: {error}")
+
+
+def _end_of(exit_code: int | None, errors: Path) -> tuple[Status, str]:
+    return ("failed", f"exit code {exit_code}{_last_words(errors)}") if exit_code else ("finished", "")
+
+
+def _last_words(path: Path) -> str:
+    """The load's last line on standard error, for a message."""
+    try:
+        lines = [line.strip() for line in path.read_text("utf-8", "replace").splitlines() if line.strip()]
+    except OSError:
+        return ""
+    return f": {lines[-1][:200]}" if lines else ""

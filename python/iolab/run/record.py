@@ -1,0 +1,55 @@
+"""How a run ended, and the plan that is written with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..results.model import RunPlan
+from ..sources.base import Source
+from ..study.plan import PlannedRun
+from ..targets.base import Place
+from ..workloads.base import Job, Load
+from .progress import Status
+
+
+@dataclass(frozen=True)
+class RunEnd:
+    """How a run ended; `reason` is empty where it finished.
+
+    Attributes:
+        exit_code: the load's, None where there was none. window: see `RunPlan`. job, place: what was executed, and where.
+        pid, pid_started: of the load, see `hosts.base.Process`.
+    """
+
+    status: Status
+    reason: str = ""
+    exit_code: int | None = None
+    window: tuple[int, int] | None = None
+    job: Job | None = None
+    place: Place | None = None
+    pid: int | None = None
+    pid_started: int | None = None
+
+
+def plan_of(run: PlannedRun, name: str, load: Load, end: RunEnd, *, host: str, tools: Mapping[str, str], sources: Sequence[Source],
+            devices: Sequence[str]) -> RunPlan:
+    """`run.json` of a run that ended."""
+    extra: dict[str, Any] = {
+        "options": dict(load.options), "time_based": True, **load.facts, "job": end.job.files[end.job.main] if end.job else "",
+        "sources": [source.name for source in sources],
+        "readings": {source.name: {"taken": source.readings, "lost": source.lost,
+                                   **({"trouble": source.trouble} if source.trouble else {})} for source in sources},
+        "devices": list(devices),
+    }
+    if end.place is not None:
+        extra["place"] = asdict(end.place)
+    if end.pid is not None:
+        extra["pid"], extra["pid_started_ticks"] = end.pid, end.pid_started
+    if end.reason:
+        extra["failure"] = end.reason
+    return RunPlan(run=name, variant=run.cell.variant, factors=dict(run.cell.factors), repetition=run.repetition, block=run.block,
+                   status=end.status, host=host, jobs=load.jobs, depth=load.depth, runtime=load.runtime, ramp=load.ramp,
+                   offered_iops=load.offered_iops, window=end.window, command=end.job.command if end.job else (),
+                   exit_code=end.exit_code, tools=dict(tools), extra=extra)

@@ -1,0 +1,210 @@
+"""Going on with a study that ended early: what is there, what is left over, and what must be done again.
+
+The evidence decides, not the journal: a run counts as done when its directory has a `run.json` that says `finished`. Everything
+else of a run (killed in flight, stopped, failed) is set aside under `aside/` and done again under the same number; nothing is
+deleted but what iolab had made for measuring.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import FormatError, ResultsError, UsageError
+from ..hosts.base import Host
+from ..hosts.facts import boot_id
+from ..results.evidence import read_plan, run_directories
+from ..results.manifest import FILE as MANIFEST_FILE
+from ..results.manifest import Manifest, read_manifest
+from ..study.adapt import Changes
+from ..study.load import Study, load_study
+from ..targets.made import clean_leftovers
+from .journal import FILE as JOURNAL_FILE
+from .journal import Journal, read_journal
+
+STUDY_FILE = "study.toml"
+ASIDE = "aside"
+_ENDS = ("finished", "failed", "interrupted")
+
+
+@dataclass(frozen=True)
+class Past:
+    """What earlier attempts left in a results directory.
+
+    Attributes:
+        events: of the journal, in order.
+        done: number of each finished run to its name.
+        planned: number of each run to the name that it was planned under last.
+    """
+
+    events: Sequence[Mapping[str, Any]]
+    done: Mapping[int, str]
+    planned: Mapping[int, str]
+
+    @property
+    def begun(self) -> bool:
+        """Whether any run was planned or done."""
+        return bool(self.events or self.done)
+
+    @property
+    def surroundings(self) -> Mapping[str, Any]:
+        """Tools and fingerprint that the latest runs were planned on; empty where the journal doesn't tell."""
+        for event in reversed(self.events):
+            if "surroundings" in event:
+                found = event["surroundings"]
+                return found if isinstance(found, dict) else {}
+        return {}
+
+
+NOTHING = Past((), {}, {})
+
+
+def begun(directory: Path) -> bool:
+    """Whether a study was begun here: without a manifest no run was."""
+    return (directory / MANIFEST_FILE).exists()
+
+
+def recorded_study(directory: Path, path: Path, changes: Changes | None, host: Host | None) -> Study:
+    """The study as it was begun, from its kept text and changes.
+
+    UsageError where `path` says something else by now, where `changes` differ from those it was begun with, or where these are no
+    results of a run.
+    """
+    manifest = read_manifest(directory)
+    if manifest.origin != "run" or manifest.study is None:
+        raise UsageError("holds imported results, which can't be gone on with", where=directory)
+    kept = directory / STUDY_FILE
+    try:
+        same = kept.read_bytes() == path.read_bytes()
+    except OSError as error:
+        raise ResultsError(f"can't be read: {error.strerror or error}", where=error.filename or kept) from None
+    if not same:
+        raise UsageError("is not the study that these results were begun with", where=path,
+                         hint=f"{kept} is; run the changed study into another directory with -o")
+    before = Changes.from_data(manifest.study.get("changes", {}))
+    if changes and changes.as_data() != before.as_data():
+        raise UsageError(f"these results were begun with {_words(before)}, not with {_words(changes)}", where=directory,
+                         hint="leave such flags out with --resume: they are kept with the results")
+    return load_study(kept, before, host=host, directory=Path(manifest.study.get("directory", path.parent)))
+
+
+def read_past(directory: Path) -> Past:
+    """What is there, by the evidence; a journal that was lost costs the order of events, not the runs."""
+    events = read_journal(directory)[0] if (directory / JOURNAL_FILE).exists() else []
+    done = {}
+    for run_dir in run_directories(directory):
+        if _status(run_dir) == "finished" and (number := _number(run_dir.name)) is not None:
+            done[number] = run_dir.name
+    planned = {number: event["run"] for event in events
+               if event["event"] == "planned" and (number := _number(str(event.get("run", "")))) is not None}
+    return Past(events, done, planned)
+
+
+def clear(directory: Path, past: Past, journal: Journal, host: Host, mark: str, noticed: Callable[[str], None]) -> None:
+    """End what a killed study left running, remove what its targets left, and set unfinished runs aside.
+
+    Only processes that the journal names are ended, in this boot; only what targets have on record is removed.
+    """
+    _end_leftovers(past.events, journal, host, mark, noticed)
+    for left in clean_leftovers(host, directory):
+        noticed(f"left over from the killed study: {left}")
+    last = {str(event["run"]): event["event"] for event in past.events if "run" in event}
+    for run_dir in run_directories(directory):
+        status = _status(run_dir)
+        if status == "finished":
+            if last.get(run_dir.name) != "finished":  # killed between the evidence and the journal
+                journal.write("finished", run=run_dir.name, exit_code=0, recovered=True)
+            continue
+        place = _free_place(directory / ASIDE, run_dir.name)
+        why = status or "killed in flight"
+        journal.write("aside", run=run_dir.name, to=f"{ASIDE}/{place.name}", why=why)
+        run_dir.rename(place)
+        noticed(f"run {run_dir.name} ({why}) is done again; what it left is in {ASIDE}/{place.name}")
+
+
+def check_surroundings(past: Past, names: Mapping[int, str], surroundings: Mapping[str, Any], manifest: Manifest, study: Study,
+                       force: bool) -> list[str]:
+    """What changed since the runs that are there were planned, in words; none where all is as it was at any of them.
+
+    Args:
+        names: of the missing runs, as they come out now.
+
+    Raises UsageError naming it, unless `force`: runs from then on carry another hash, and the environment gate judges them.
+    """
+    known = [event["surroundings"] for event in past.events if "surroundings" in event]
+    if all(past.planned.get(number, name) == name for number, name in names.items()) or surroundings in known:
+        return []
+    changed = drifted(past.surroundings, surroundings)
+    if not changed and json.loads(json.dumps(study.resolved(), default=str)) != manifest.study:
+        changed = [f"the study comes out with other parameters than under iolab {manifest.iolab}"]
+    changed = changed or ["the runs were planned under other parameters"]
+    if not force:
+        raise UsageError(f"the environment is another one than the results': {'; '.join(changed)}",
+                         hint="put it back, run into another directory with -o, or go on with --force: later runs are marked as of another "
+                              "environment")
+    return changed
+
+
+def drifted(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """`kernel: 6.1 became 6.2` for each of tools and fingerprint that differs; a new or missing fact counts."""
+    found = []
+    for part in ("tools", "fingerprint"):
+        old, new = before.get(part, {}), now.get(part, {})
+        for name in dict.fromkeys([*old, *new]):
+            if old.get(name) != new.get(name):
+                found.append(f"{name}: {old.get(name, 'unknown')} became {new.get(name, 'unknown')}")
+    return list(dict.fromkeys(found))
+
+
+def _end_leftovers(events: Sequence[Mapping[str, Any]], journal: Journal, host: Host, mark: str, noticed: Callable[[str], None]) -> None:
+    """Every process that was begun in this boot and whose end isn't on record. Ids and start times hold within a boot alone."""
+    open_ones: dict[int, tuple[str, int]] = {}
+    boot = None
+    for event in events:
+        kind, pid, started = event["event"], event.get("pid"), event.get("pid_started_ticks")
+        if kind in ("opened", "resumed"):
+            boot = event.get("boot")
+            open_ones = {}
+        elif kind in ("started", "hook") and isinstance(pid, int) and isinstance(started, int):
+            open_ones[pid] = (str(event.get("run") or event.get("title")), started)
+        elif kind == "hook-ended" and isinstance(pid, int):
+            open_ones.pop(pid, None)
+        elif kind in _ENDS:
+            open_ones = {pid: one for pid, one in open_ones.items() if one[0] != event.get("run")}
+    if boot is None or boot != boot_id(host):
+        return
+    for pid, (of, started) in open_ones.items():
+        ended = host.end_leftover(pid, started, mark)
+        if ended:
+            journal.write("ended-leftover", of=of, pids=ended)
+            noticed(f"ended {len(ended)} process{'es' if len(ended) > 1 else ''} that the killed study had left (of {of})")
+
+
+def _status(run_dir: Path) -> str | None:
+    """What `run.json` says, None where there is none or it is damaged."""
+    try:
+        return read_plan(run_dir).status
+    except FormatError:
+        return None
+
+
+def _free_place(aside: Path, name: str) -> Path:
+    aside.mkdir(exist_ok=True)
+    number = 1
+    while (aside / f"{name}.{number}").exists():
+        number += 1
+    return aside / f"{name}.{number}"
+
+
+def _number(name: str) -> int | None:
+    number = name.partition("-")[0]
+    return int(number) if number.isascii() and number.isdecimal() else None
+
+
+def _words(changes: Changes) -> str:
+    return " ".join(changes.arguments()) or "no changes"
+
+

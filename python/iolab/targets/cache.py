@@ -1,0 +1,46 @@
+"""A cold cache: nothing of a run's files in the host's memory, seen to be so.
+
+What lies below the host stays as it is: a disk's own cache, a controller's, a hypervisor's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ..errors import RunError
+from ..hosts.base import Host
+from ..units import format_quantity
+from .commands import do
+
+CacheOption = Annotated[Literal["warm", "cold"], Field(
+    description="cold: files are laid out first and put out of memory before every run (needs root); warm: runs begin as they come")]
+
+_DROP = "sync && echo 3 > /proc/sys/vm/drop_caches"  # Documentation/admin-guide/sysctl/vm.rst: page cache, dentries, inodes
+_TOLERATED = 0.01
+"""Share of the files that may stay resident, such as a page that another process reads."""
+
+
+def drop_caches(host: Host) -> None:
+    """Put clean pages, directory entries and inodes of the whole host out of memory; RunError where it isn't permitted."""
+    do(host, ["sh", "-c", _DROP], where="/proc/sys/vm/drop_caches",
+       hint="a cold cache needs root and a writable /proc/sys; leave target.cache = \"cold\" out otherwise")
+
+
+def check_cold(host: Host, *paths: str) -> None:
+    """RunError where more than 1 % of the files below the paths is still in memory (fincore(1), which reads no data itself)."""
+    if host.which("fincore") is None:
+        raise RunError("fincore is missing, so that a cold cache can't be told from a warm one", where=host.name,
+                       hint="install it: apt install util-linux-extra or util-linux (Debian, Ubuntu), dnf install util-linux (Fedora)")
+    resident = size = 0
+    for path in paths:
+        answer = do(host, ["find", path, "-type", "f", "-size", "+0", "-exec", "fincore", "--bytes", "--raw", "--noheadings",
+                           "--output", "RES,SIZE", "{}", "+"], where=path)
+        for line in answer.stdout.splitlines():
+            fields = line.split()
+            if len(fields) == 2 and all(field.isdigit() for field in fields):
+                resident, size = resident + int(fields[0]), size + int(fields[1])
+    if resident > _TOLERATED * size:
+        raise RunError(f"{format_quantity(resident, 'B', 3)} of {format_quantity(size, 'B', 3)} stayed in memory: the cache is not cold",
+                       where=paths[0], hint="see that no other process reads these files")

@@ -1,0 +1,105 @@
+"""Block devices as they are, without a file system, as the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ..errors import RunError
+from ..hosts.base import Host, need
+from ..hosts.facts import Facts
+from ..hosts.options import Options
+from ..units import format_quantity
+from .base import NOTHING_ALLOWED, Permissions, Place, RunContext
+from .cache import CacheOption, drop_caches
+from .commands import do
+from .disks import DiskOptions, Disks
+from .made import Made
+
+
+class DeviceOptions(DiskOptions):
+    """`[target]` of kind `device`."""
+
+    cache: CacheOption = "warm"
+
+
+class DeviceTarget:
+    """Raw block devices: a user's, or loop devices over files that iolab makes and removes.
+
+    Contents stay from run to run: a device is never fresh. Several devices form one place, over which fio spreads its I/O. A user's
+    device is overwritten only with --destructive; loads that only read need no leave.
+    """
+
+    name: ClassVar[str] = "device"
+    options: ClassVar[type[Options]] = DeviceOptions
+
+    def __init__(self, options: DeviceOptions, host: Host, scratch: str, permissions: Permissions = NOTHING_ALLOWED,
+                 writes: bool = True) -> None:
+        self._options, self._host = options, host
+        self._made = Made(scratch)
+        self._disks = Disks(options, host, scratch, self._made, permissions, writes)
+
+    def destroys(self) -> tuple[str, ...]:
+        """The user's devices that would be overwritten."""
+        return tuple(f"everything on {name}" for name in self._disks.destroys())
+
+    def open(self, needed_bytes: int) -> None:
+        """Check the devices, or make and attach them; look at their size."""
+        if self._options.loop is not None:
+            self._check_size(needed_bytes, self._options.loop.size * self._options.loop.count)
+        need(self._host, "blockdev", "util-linux")
+        self._disks.open(scratch_made=False)
+        self._check_size(needed_bytes, self._disks.size() * len(self._disks.nodes))
+        if self.cold():
+            drop_caches(self._host)
+
+    def begin(self, context: RunContext) -> Place:
+        """The devices, still there and still nobody else's."""
+        self._disks.check()
+        self._check_size(context.needed_bytes, self._disks.size() * len(self._disks.nodes))
+        return Place(":".join(self._disks.nodes), "device")
+
+    def cold(self) -> bool:
+        """Whether the study asks for it."""
+        return self._options.cache == "cold"
+
+    def chill(self) -> None:
+        """Write back and drop the devices' buffers, and the whole cache."""
+        self._flush()
+        drop_caches(self._host)
+
+    def observe(self) -> Mapping[str, Any]:
+        """Nothing: a bare device keeps no books."""
+        return {}
+
+    def end(self, run: str) -> None:
+        """Write back what went through the page cache, and drop it."""
+        self._flush()
+
+    def close(self) -> None:
+        """Detach and remove what was made."""
+        self._made.undo(self._host)
+
+    def devices(self) -> tuple[str, ...]:
+        """The devices themselves."""
+        return self._disks.names
+
+    def notes(self) -> tuple[str, ...]:
+        """What the kernel did not grant."""
+        return self._disks.notes()
+
+    def facts(self) -> Facts:
+        """The devices, and how they were made."""
+        found = Facts(facts={"target": {"kind": self.name, **self._options.model_dump(mode="json")}})
+        found.add(self._disks.facts())
+        return found
+
+    def _flush(self) -> None:
+        for node in self._disks.nodes:
+            do(self._host, ["blockdev", "--flushbufs", node], where=node)
+
+    def _check_size(self, needed_bytes: int, size: int) -> None:
+        if size < needed_bytes:
+            where = ":".join(self._disks.nodes) or "target.loop"
+            raise RunError(f"the workload asks for {format_quantity(needed_bytes, 'B', 3)}, the device has {format_quantity(size, 'B', 3)} "
+                           "free", where=where, hint="lower size or numjobs, or take a larger device")

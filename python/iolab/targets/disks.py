@@ -1,0 +1,167 @@
+"""The block devices that a target works on: a user's, taken after every check, or loop devices that iolab makes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import uuid4
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from ..errors import RunError
+from ..hosts.base import Host, text_or_none
+from ..hosts.facts import Facts
+from ..hosts.options import OptionProblem, Options, problems_error
+from .base import Permissions
+from .devices import device_facts
+from .loops import Loop, LoopOptions, check_fit, check_loop, make_loops
+from .made import Made
+from .mounts import mount_of
+from .safety import Device, check_may_overwrite, check_unused, find_device
+
+
+def _names(value: Any) -> Any:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+        raise ValueError("names no device; write \"/dev/disk/by-id/...\" or a list of such names")
+    if any(not name.startswith("/dev/") or any(ord(char) < 33 for char in name) for name in names):
+        raise ValueError("names no device; a device's name starts with /dev/")
+    if len(set(names)) < len(names):
+        raise ValueError("names a device twice; each once")
+    return tuple(names)
+
+
+_TEXTS = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+
+
+class DiskOptions(Options):
+    """Where a target's devices come from."""
+
+    device: Annotated[tuple[str, ...] | None, BeforeValidator(_names), WithJsonSchema(_TEXTS), Field(
+        description="block device, or a list of them, by stable names such as /dev/disk/by-id/...; what is on them is overwritten, "
+                    "which needs --destructive")] = None
+    loop: Annotated[LoopOptions | None, Field(
+        description="or files that iolab makes and attaches as loop devices: a table with a size")] = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> DiskOptions:
+        if self.device is None and self.loop is None:
+            raise problems_error([OptionProblem(("loop",), "is missing", "loop = {size = \"2g\"}, or device = \"/dev/disk/by-id/...\"")])
+        if self.device is not None and self.loop is not None:
+            raise problems_error([OptionProblem(("loop",), "stands beside device", "one of both")])
+        return self
+
+
+class Disks:
+    """Devices ready to be written to, from `open` to the undoing of the record that they are on."""
+
+    def __init__(self, options: DiskOptions, host: Host, scratch: str, made: Made, permissions: Permissions, writes: bool) -> None:
+        self._options, self._host, self._scratch, self._made = options, host, scratch, made
+        self._permissions, self._writes = permissions, writes
+        self._devices: tuple[Device, ...] = ()
+        self.loops: tuple[Loop, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Device nodes, `/dev/loop0`."""
+        return tuple(loop.node for loop in self.loops) or tuple(device.node for device in self._devices)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Kernel names."""
+        return tuple(loop.name for loop in self.loops) or tuple(device.name for device in self._devices)
+
+    def destroys(self) -> tuple[str, ...]:
+        """The user's devices that would be overwritten."""
+        return (self._options.device or ()) if self._writes else ()
+
+    def open(self, scratch_made: bool) -> None:
+        """Check or make the devices. `scratch_made`: whether the target's scratch directory is there already."""
+        if self._options.loop is not None:
+            check_fit(self._host, self._options.loop)
+            self.loops = make_loops(self._host, self._image_directory(self._options.loop, scratch_made), self._options.loop)
+            return
+        self._devices = tuple(find_device(self._host, name) for name in self._options.device or ())
+        if self._writes:
+            for device in self._devices:
+                check_may_overwrite(self._host, device, self._permissions, self._results)
+
+    def check_present(self) -> None:
+        """RunError where a device is gone, or another one than at the start."""
+        for loop in self.loops:
+            check_loop(self._host, loop)
+        for device in self._devices:
+            # A partition's name may go with the table that is overwritten; the node stays while the device does.
+            if not self._host.is_directory(f"/sys/class/block/{device.name}"):
+                raise RunError("is gone", where=device.named)
+            node = self._host.resolve(device.named)
+            if node not in (device.node, device.named):
+                raise RunError(f"is another device ({node}) than at the study's start ({device.node})", where=device.named)
+
+    def check(self) -> None:
+        """Like `check_present`, and RunError where somebody else uses a device meanwhile; call it before anything is written."""
+        self.check_present()
+        if self._writes:
+            for device in self._devices:
+                check_unused(self._host, device, self._results)
+
+    def size(self) -> int:
+        """Bytes of the smallest device."""
+        sizes = [text_or_none(self._host, f"/sys/class/block/{name}/size") or "0" for name in self.names]
+        return min(int(size) * 512 if size.isdigit() else 0 for size in sizes)
+
+    def kept(self) -> bool:
+        """Whether the devices' blocks should be kept rather than discarded: loop files would become sparse."""
+        return self._options.loop is not None and self._options.loop.allocate != "sparse"
+
+    def facts(self) -> Facts:
+        """What the devices are."""
+        devices = {name: device_facts(self._host, name) for name in self.names}
+        found = Facts(facts={"devices": devices})
+        for number, known in enumerate(devices.values()):
+            for key in ("scheduler", "model", "logical_block_bytes", "size_bytes"):
+                if key in known:
+                    found.fingerprint[f"{key}:{number}"] = str(known[key])
+        if self.loops:
+            image = self._host.resolve(self.loops[0].image)
+            mount = mount_of(text_or_none(self._host, "/proc/self/mountinfo") or "", image)
+            how = "direct" if all(loop.direct_io for loop in self.loops) else "buffered"
+            allocated = self._options.loop.allocate if self._options.loop else ""
+            found.facts["loops"] = [{"node": loop.node, "image": loop.image, "direct_io": loop.direct_io} for loop in self.loops]
+            found.fingerprint["loops"] = f"{len(self.loops)} on {mount.kind if mount else 'unknown'}, {how}, {allocated}"
+        return found
+
+    def notes(self) -> tuple[str, ...]:
+        """Where the page cache stays below the devices though it was not asked for."""
+        if self._options.loop is None or not self._options.loop.direct_io or all(loop.direct_io for loop in self.loops):
+            return ()
+        return ("the kernel does not do direct I/O on the loop devices' files: the page cache holds them as well",)
+
+    @property
+    def _results(self) -> str:
+        return self._scratch.rpartition("/")[0] or "/"
+
+    def _image_directory(self, options: LoopOptions, scratch_made: bool) -> str:
+        """A directory of ours for the images, on record before it is there."""
+        if options.directory is None:
+            if not scratch_made:
+                make_recorded(self._host, self._made, self._scratch)
+            return self._scratch
+        parent = self._host.resolve(options.directory)
+        if not self._host.is_directory(parent):
+            raise RunError("is no directory", where=options.directory, hint="make it first, or leave target.loop.directory out")
+        path = f"{parent}/iolab-{uuid4().hex[:12]}"
+        make_recorded(self._host, self._made, path)
+        return path
+
+
+def make_recorded(host: Host, made: Made, path: str) -> None:
+    """Make a directory, on record beforehand; RunError where it can't be made, and nothing stays on record then."""
+    try:
+        if host.is_directory(path):
+            raise RunError("is there already: a study that was killed has left it", where=path,
+                           hint="continue that study with --resume, or name another results directory")
+        made.note("directory", path=path)
+        host.make_directory(path)
+    except OSError as error:
+        raise RunError(f"can't be made: {error.strerror or error}", where=path,
+                       hint="name a directory of yours, or call iolab with the rights that it takes") from None

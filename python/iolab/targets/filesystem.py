@@ -1,0 +1,192 @@
+"""A file system made for the study, on loop devices or a user's devices, as the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from ..errors import RunError
+from ..hosts.base import Host, need
+from ..hosts.facts import Facts
+from ..hosts.options import Options
+from ..units import format_quantity
+from .base import NOTHING_ALLOWED, Permissions, Place, RunContext
+from .cache import check_cold, drop_caches
+from .commands import do, need_root, pause, tried
+from .disks import Disks, make_recorded
+from .filesystem_options import FilesystemOptions
+from .made import Made
+from .mkfs import PACKAGES, mkfs_command, mount_options
+from .mounts import Mount, mount_of, mounts
+from .space import Usage, survey, usage, write_back
+
+RESERVE = 0.02
+"""Share on top of what a workload asks for, for metadata that grows with the files."""
+_TRIES = 50
+
+
+class FilesystemTarget:
+    """ext4, xfs or btrfs, made and mounted by iolab, anew as often as `fresh` says; every run gets a fresh directory in it."""
+
+    name: ClassVar[str] = "filesystem"
+    options: ClassVar[type[Options]] = FilesystemOptions
+
+    def __init__(self, options: FilesystemOptions, host: Host, scratch: str, permissions: Permissions = NOTHING_ALLOWED,
+                 writes: bool = True) -> None:
+        self._options, self._host, self._scratch = options, host, scratch
+        self._point = f"{scratch}/mnt"
+        self._made = Made(scratch)
+        # Making a file system writes, whatever the loads do.
+        self._disks = Disks(options, host, scratch, self._made, permissions, writes=True)
+        self._mount: Mount | None = None
+        self._serves: str | None = None
+        self._before: Usage | None = None
+        self._run: str | None = None
+        self._version = ""
+
+    def destroys(self) -> tuple[str, ...]:
+        """The user's devices that would be overwritten."""
+        return tuple(f"everything on {name}, by mkfs.{self._options.fs}" for name in self._disks.destroys())
+
+    def open(self, needed_bytes: int) -> None:
+        """Check tools, leave and devices; make the file system once and look at it."""
+        fs = self._options.fs
+        need_root(self._host, "making and mounting a file system")
+        need(self._host, f"mkfs.{fs}", PACKAGES[fs])
+        if fs == "btrfs":
+            need(self._host, "btrfs", PACKAGES[fs])
+        if self._options.loop is not None:
+            self._check_room(needed_bytes, self._options.loop.size * self._options.loop.count, "target.loop")
+        make_recorded(self._host, self._made, self._scratch)
+        self._disks.open(scratch_made=True)
+        self._host.make_directory(self._point)
+        self._made.note("mount", path=self._point, sources=list(self._disks.nodes))
+        self._version = self._mkfs_version()
+        self._make()
+        self._check_room(needed_bytes, self._host.free_bytes(self._point), self._point)
+        if self._options.cache == "cold":
+            drop_caches(self._host)
+
+    def begin(self, context: RunContext) -> Place:
+        """A fresh directory, of a fresh file system where `fresh` says so."""
+        self._disks.check_present()
+        serves = {"run": context.run, "cell": context.cell, "block": str(context.block), "study": ""}[self._options.fresh]
+        if self._serves != serves or not self._mounted():
+            # The one that `open` made serves whatever comes first.
+            if self._serves is not None or not self._mounted():
+                self._make()
+            self._serves = serves
+        self._check_room(context.needed_bytes, self._host.free_bytes(self._point), self._point)
+        path = f"{self._point}/{context.run}"
+        try:
+            self._host.make_directory(path)
+        except OSError as error:
+            raise RunError(f"can't be made: {error.strerror or error}", where=path) from None
+        self._run = context.run
+        write_back(self._host, self._point)
+        self._before = usage(self._host, self._options.fs, self._point)
+        return Place(path)
+
+    def cold(self) -> bool:
+        """Whether the study asks for it."""
+        return self._options.cache == "cold"
+
+    def chill(self) -> None:
+        """Mount anew with empty caches; whatever lies below the loop devices goes as well."""
+        write_back(self._host, self._point)
+        self._unmount()
+        drop_caches(self._host)
+        self._mount_again()
+        check_cold(self._host, f"{self._point}/{self._run}", *(loop.image for loop in self._disks.loops))
+
+    def observe(self) -> Mapping[str, Any]:
+        """What the run's files take, by the file system's own books, after everything was written back."""
+        if self._before is None:
+            return {}
+        write_back(self._host, self._point)
+        after = usage(self._host, self._options.fs, self._point)
+        found: dict[str, Any] = {"kind": self._options.fs, "fill": after.used / after.size if after.size else 0.0,
+                                 "size_bytes": after.size, "taken_bytes": after.data - self._before.data}
+        found.update(survey(self._host, f"{self._point}/{self._run}"))
+        return found
+
+    def end(self, run: str) -> None:
+        """Remove the run's files and let the file system write what it owes."""
+        self._before = None
+        try:
+            self._host.remove_tree(f"{self._point}/{run}")
+        except OSError as error:
+            raise RunError(f"the run's files can't be removed: {error.strerror or error}", where=f"{self._point}/{run}") from None
+        write_back(self._host, self._point)
+
+    def close(self) -> None:
+        """Unmount, detach and remove what was made; wipe the file system off a user's device."""
+        self._made.undo(self._host)
+
+    def devices(self) -> tuple[str, ...]:
+        """The devices that the file system was made on."""
+        return self._disks.names
+
+    def notes(self) -> tuple[str, ...]:
+        """What the kernel did not grant."""
+        return self._disks.notes()
+
+    def facts(self) -> Facts:
+        """How it was made and mounted, and on what."""
+        fs = self._options.fs
+        found = Facts(facts={"target": {"kind": self.name, **self._options.model_dump(mode="json")}})
+        found.add(self._disks.facts())
+        mkfs = f"{fs} {' '.join(self._options.mkfs_options)}".strip()
+        mounted = self._mount.options if self._mount else ""
+        found.facts["filesystem"] = {"type": fs, "made_with": self._version, "mkfs_options": list(self._options.mkfs_options),
+                                     "mounted_at": self._point, "mount_options": mounted, "fresh": self._options.fresh}
+        found.fingerprint["filesystem"] = f"{mkfs} ({mounted})"
+        if self._version:
+            found.fingerprint["mkfs"] = self._version
+        return found
+
+    def _make(self) -> None:
+        """A new, empty file system, mounted; the old one goes."""
+        self._unmount()
+        self._disks.check()
+        fs, nodes = self._options.fs, self._disks.nodes
+        uuid = str(uuid4())
+        if not self._disks.loops:
+            for node in nodes:
+                self._made.note("filesystem", device=node, uuid=uuid)
+        do(self._host, mkfs_command(fs, nodes, self._options.mkfs_options, uuid, keep=self._disks.kept()), where=" ".join(nodes),
+           hint="check target.mkfs_options and the devices' size", timeout=3600)
+        if fs == "btrfs" and len(nodes) > 1:
+            do(self._host, ["btrfs", "device", "scan", *nodes])
+        self._mount_again()
+
+    def _mount_again(self) -> None:
+        fs, options = self._options.fs, mount_options(self._options.fs, self._options.mount_options)
+        do(self._host, ["mount", "-t", fs, *(["-o", options] if options else []), self._disks.nodes[0], self._point],
+           where=self._disks.nodes[0], hint="check target.mount_options; the kernel's own words are in 'dmesg'")
+        self._mount = mount_of(self._host.read_text("/proc/self/mountinfo"), self._host.resolve(self._point))
+
+    def _unmount(self) -> None:
+        for _ in range(_TRIES):
+            if not self._mounted() or tried(self._host, ["umount", self._point]):
+                return
+            pause(self._host)
+        raise RunError("can't be unmounted: something still uses it", where=self._point, hint=f"'fuser -vm {self._point}' names it")
+
+    def _mounted(self) -> bool:
+        point = self._host.resolve(self._point)
+        return any(mount.point == point for mount in mounts(self._host.read_text("/proc/self/mountinfo")))
+
+    def _mkfs_version(self) -> str:
+        """First line of `mkfs -V` with a number in it; words of some go to standard error."""
+        answer = self._host.run([f"mkfs.{self._options.fs}", "-V"])
+        lines = [line.strip() for line in (answer.stdout + "\n" + answer.stderr).splitlines()]
+        return next((line for line in lines if any(char.isdigit() for char in line)), "")
+
+    def _check_room(self, needed_bytes: int, free: int, where: str) -> None:
+        if free < round(needed_bytes * (1 + RESERVE)):
+            asked, there = format_quantity(needed_bytes, "B", 3), format_quantity(free, "B", 3)
+            raise RunError(f"the workload asks for {asked} (size x jobs), the {self._options.fs} has {there} free", where=where,
+                           hint="lower size or numjobs, or give the file system more room (target.loop.size)")
+

@@ -1,0 +1,56 @@
+"""Having fio itself look at jobs without doing I/O."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import RunError
+from ..hosts.base import Host
+from .fio_jobfile import Section
+from .fio_options import job_text
+
+_MOST_CHECKED = 1000
+
+
+def check_jobs(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
+    """Have fio parse every distinct section of these jobs (a name for messages to each), all in one file.
+
+    RunError names the first job that fio refuses.
+    """
+    names: list[str] = []
+    sections: list[str] = []
+    seen: set[str] = set()
+    for name, section in ((name, section) for name, listed in jobs.items() for section in listed):
+        # fio counts numjobs against its limit of jobs per file even when it only parses.
+        options = {key: value for key, value in section.options.items() if key != "numjobs" or not _whole(value)}
+        body = job_text(options, section=f"cell{len(names)}")
+        if body.partition("\n")[2] in seen:
+            continue
+        seen.add(body.partition("\n")[2])
+        names.append(name)
+        sections.append(body)
+        if len(names) == _MOST_CHECKED:
+            break
+    with tempfile.TemporaryDirectory(prefix="iolab-") as directory:
+        path = Path(directory) / "job.fio"
+        path.write_text("\n".join(sections), "utf-8")
+        answer = host.run(["fio", "--parse-only", str(path)], timeout=300)
+    if answer.exit_code:
+        raise RunError(_refusal(answer.stdout + "\n" + answer.stderr, names), hint="`fio --cmdhelp` lists what this fio knows")
+
+
+def _whole(value: Any) -> bool:
+    return str(value).isdigit()
+
+
+def _refusal(output: str, names: list[str]) -> str:
+    """fio's complaint with the cell it is about, from `Bad option <rwx=3>`, `fio: job cell3 dropped`."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    dropped = re.search(r"job cell(\d+) dropped", output)
+    cell = f" of {names[int(dropped[1])]}" if dropped and int(dropped[1]) < len(names) else ""
+    words = [line for line in lines if "dropped" not in line and "valid values" not in line and not line.startswith(":")]
+    return f"fio refuses the job{cell}: {'. '.join(words[:3]) or 'no reason given'}"

@@ -1,0 +1,95 @@
+"""The job file of one run: a workload's sections with what depends on the place and what iolab needs to measure them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..errors import RunError
+from ..targets.base import Place
+from .fio_jobfile import Section
+from .fio_options import Scalar, synchronous
+from .fio_sections import Resolved
+from .fio_steps import duration, shares, timed
+
+JOB_FILE = "job.fio"
+OUTPUT_FILE = "fio.json"
+LAYOUT_FILE = "layout.fio"
+LAYOUT_OUTPUT = "layout.txt"
+LOG_PREFIX = "fio"
+"""Logs are `fio_bw.log` and `fio_iops.log`; of a section of several `fio-<its name>_bw.log`."""
+SHORTEST_LOGGED = 2.0
+"""Seconds below which a run has no per-second logs: fio often ends before it has written a job's last second."""
+STEP_LOG_MSEC = 250
+"""A rising load is logged more finely, so that little of a step is lost at its borders."""
+
+
+def job_sections(resolved: Resolved, place: Place, *, rising: str = "", logs: bool = True, create_only: bool = False) -> list[Section]:
+    """All sections, complete; RunError where the job doesn't fit the place.
+
+    Args:
+        rising: `devices` where each section adds devices of the place. create_only: lay files out and end.
+    """
+    sections = list(resolved.sections)
+    if resolved.steps and not create_only:
+        sections = timed(sections, resolved.steps, apart=resolved.apart, ramp=resolved.ramp)
+    places = _places(resolved, place, rising)
+    made: list[Section] = []
+    for section, own in zip(sections, places, strict=True):
+        options = {**own, **_length(resolved), **section.options, **({"create_only": 1} if create_only else {})}
+        if logs and resolved.runtime >= SHORTEST_LOGGED:
+            options = {**options, **_logs(resolved, section, several=len(sections) > 1), **section.options}
+        if len(sections) > 1:
+            options = {"new_group": 1, **options} if made else options
+        if place.kind == "device":
+            options = {**options, **own}
+        made.append(replace(section, options=options))
+    return made
+
+
+def _length(resolved: Resolved) -> dict[str, Scalar]:
+    own: dict[str, Scalar] = {"runtime": duration(resolved.runtime)}
+    if resolved.time_based:
+        own["time_based"] = 1
+    own["group_reporting"] = 1
+    if resolved.ramp and not resolved.steps:
+        own["ramp_time"] = duration(resolved.ramp)
+    return own
+
+
+def _logs(resolved: Resolved, section: Section, *, several: bool) -> dict[str, Scalar]:
+    """One file per kind over all jobs of the section, stamped with the wall clock."""
+    prefix = f"{LOG_PREFIX}-{''.join(char if char.isalnum() else '-' for char in section.name)}" if several else LOG_PREFIX
+    own: dict[str, Scalar] = {"write_bw_log": prefix, "write_iops_log": prefix, "log_avg_msec": 1000, "log_unix_epoch": 1,
+                              "per_job_logs": 0}
+    if resolved.steps:
+        own.update({"write_lat_log": prefix, "log_avg_msec": STEP_LOG_MSEC})
+        if synchronous(section.options):
+            own["disable_slat"] = 1  # such engines submit nothing, and the log of it would be empty
+    return own
+
+
+def _places(resolved: Resolved, place: Place, rising: str) -> list[dict[str, Scalar]]:
+    """Where each section works. A bare colon separates directories, so one in a name gets a backslash."""
+    count = len(resolved.sections)
+    if place.kind == "device":
+        if rising:
+            return [{"filename": ":".join(share)} for share in _device_shares(resolved, place)]
+        return [{"filename": place.path}] * count
+    if rising:
+        raise RunError("workload.steps raises devices, and the target is a directory", hint="use a target of kind 'device'")
+    for section in resolved.sections:
+        if str(section.options.get("size", "")).endswith("%"):
+            raise RunError(f"size={section.options['size']} is a share of a device, and the target is a directory",
+                           hint="write a size in bytes, such as size = \"1g\"")
+    return [{"directory": place.path.replace("\\", "\\\\").replace(":", "\\:")}] * count
+
+
+def _device_shares(resolved: Resolved, place: Place) -> Sequence[tuple[str, ...]]:
+    devices = place.path.split(":")
+    found = shares(resolved.sections, [step.level for step in resolved.steps], devices)
+    if found is None:
+        highest = max(int(step.level) for step in resolved.steps)
+        raise RunError(f"workload.steps goes up to {highest} devices, the target has {len(devices)}",
+                       hint="give the target more devices, or leave the highest levels out")
+    return found

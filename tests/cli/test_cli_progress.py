@@ -1,0 +1,99 @@
+"""What a study says on stderr while it runs."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from iolab.cli.progress import Bar, clock_text, counted, live_text, values_text
+from iolab.run.progress import Outcome
+from iolab.study.load import Study, load_study
+from iolab.study.plan import Plan, plan_runs
+from support.acting import study_text
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    path = tmp_path / "s.toml"
+    path.write_text(study_text(order="as-written"), "utf-8")
+    return load_study(path)
+
+
+@pytest.fixture
+def plan(study: Study) -> Plan:
+    return plan_runs(study, lambda cell: 3.0)
+
+
+def console(*, terminal: bool) -> Console:
+    return Console(file=io.StringIO(), force_terminal=terminal, width=200, highlight=False, color_system=None, legacy_windows=False)
+
+
+def text_of(screen: Console) -> str:
+    assert isinstance(screen.file, io.StringIO)
+    return screen.file.getvalue()
+
+
+def test_a_line_per_run_has_the_rate_and_that_of_the_block_before(study: Study, plan: Plan) -> None:
+    screen = console(terminal=False)
+    with Bar(screen) as bar:
+        bar.planned(study, plan, Path("out"))
+        for run, rate in zip((plan.runs[0], plan.runs[1], plan.runs[4], plan.runs[5]), (1190.0, 5000.0, 1240.4, 5100.0), strict=True):
+            bar.started(run, f"{run.number:04d}-x")
+            bar.waiting(run, 1.0, 2.0, {})
+            bar.ended(run, "finished", "", 60.0, {"write.iops": rate})
+        bar.outcome(Outcome(Path("out"), 4, 0, 4, True, 12.0))
+    assert text_of(screen).splitlines() == [
+        "small: 8 runs in 2 blocks, about 0:24, into out",
+        "run 1 of 8, block 1: plain numjobs=1, write 1190 IOPS, 1:00 left",
+        "run 2 of 8, block 1: plain numjobs=4, write 5000 IOPS, 1:00 left",
+        "run 5 of 8, block 2: plain numjobs=1, write 1240 IOPS (block before: 1190), 1:00 left",
+        "run 6 of 8, block 2: plain numjobs=4, write 5100 IOPS (block before: 5000), 1:00 left",
+        "stopped in 0:12: 4 runs finished, 4 not done; results in out"]
+
+
+def test_a_terminal_shows_the_devices_rate_against_the_same_cells_mean_in_the_block_before(study: Study, plan: Plan) -> None:
+    screen = console(terminal=True)
+    with Bar(screen) as bar:
+        bar.planned(study, plan, Path("out"))
+        bar.started(plan.runs[0], "0001-x")
+        for rate in (100.0, 100.0, 300.0):
+            bar.waiting(plan.runs[0], 1.0, 2.0, {"device.iops": rate})
+        bar.ended(plan.runs[0], "finished", "", 60.0, {"write.iops": 150.0})
+        bar.started(plan.runs[4], "0005-x")
+        bar._progress.refresh()
+        bar.waiting(plan.runs[4], 1.0, 2.0, {"device.iops": 250.0})
+        bar._progress.refresh()
+        bar.ended(plan.runs[4], "failed", "exit code 1", 60.0, {})
+    shown = text_of(screen)
+    assert "block before: write 150.0 IOPS" in shown  # until the device has told something
+    assert "250.0 IOPS at the device (block before: 200.0)" in shown
+    assert "run 5 of 8, block 2: plain numjobs=1: failed: exit code 1" in shown
+
+
+def test_a_failed_run_is_no_ghost(study: Study, plan: Plan) -> None:
+    screen = console(terminal=False)
+    with Bar(screen) as bar:
+        bar.planned(study, plan, Path("out"))
+        for number, status in ((0, "finished"), (4, "failed"), (4, "finished")):
+            bar.started(plan.runs[number], "x")
+            bar.ended(plan.runs[number], status, "why", 0.0, {"read.iops": 100.0 + number})  # type: ignore[arg-type]
+    assert text_of(screen).splitlines()[-1].endswith("read 104.0 IOPS (block before: 100.0), 0:00 left")
+
+
+def test_both_directions_are_told_and_nothing_else() -> None:
+    assert values_text({"read.iops": 10.0, "write.iops": 5.0, "write.lat.mean": 0.1}, {"write.iops": 4.0}) == (
+        "read 10.00 IOPS, write 5.000 IOPS (block before: 4.000)")
+    assert values_text({}, None) == ""
+    assert live_text({"device.bw": 5.0}, 3.0) == ""
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (65, "1:05"), (7390, "2:03:10"), (-3, "0:00")])
+def test_times_read_as_clocks(seconds: float, text: str) -> None:
+    assert clock_text(seconds) == text
+
+
+def test_one_is_no_plural() -> None:
+    assert (counted(1, "run"), counted(2, "run"), counted(0, "block")) == ("1 run", "2 runs", "0 blocks")

@@ -1,0 +1,229 @@
+"""`iolab run`: its flags, the plan it prints, and what it asks before it runs a study's commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import iolab
+from iolab.cli.main import run
+from iolab.results.manifest import read_manifest
+
+STUDY = """
+[study]
+name = "small"
+repetitions = 2
+seed = 6
+
+[workload]
+kind = "fio"
+runtime = "2s"
+ramp = "500ms"
+
+[workload.options]
+rw = "randwrite"
+bs = "4k"
+size = "1m"
+rate_iops = 200
+
+[factors]
+numjobs = [1, 4]
+
+[variants.plain]
+[variants.synced]
+workload.options.sync = "dsync"
+"""
+HOOKS = '\n[hooks.study]\nbefore = "echo began >> {log}"\n[hooks.run]\nafter = [["touch", "{log}.$IOLAB_RUN"]]\n'
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY, "utf-8")
+    return path
+
+
+def said(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = run(["run", *(str(arg) for arg in args)])
+    return code, *capsys.readouterr()
+
+
+PLAN = """\
+small: 8 runs in 2 blocks, about 0:23, into results/small
+target: directory, up to 4.00 MiB a run
+overwrites: nothing
+block 1:
+  1  plain   numjobs=4
+  2  synced  numjobs=4
+  3  plain   numjobs=1
+  4  synced  numjobs=1
+block 2:
+  5  synced  numjobs=1
+  6  plain   numjobs=1
+  7  synced  numjobs=4
+  8  plain   numjobs=4
+"""
+
+
+@pytest.mark.real
+def test_the_plan_is_printed_in_order_and_nothing_is_written(fio: str, study: Path, tmp_path: Path,
+                                                             capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "study.toml", "--dry-run") == (0, PLAN, "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["study.toml"]
+
+
+@pytest.mark.real
+def test_changes_and_commands_stand_in_the_plan(fio: str, study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study.write_text(STUDY + '\n[hooks.run]\nbefore = ["sync", ["echo", "a b"]]\n', "utf-8")
+    code, out, _ = said(capsys, study, "--dry-run", "--only", "numjobs=4", "--repetitions", "1", "--a-a", "--runtime", "3s", "-o", "there")
+    assert code == 0
+    assert out.splitlines() == [
+        "small: 3 runs in 1 block, about 0:12, commands not counted, into there",
+        "changed: --only numjobs=4 --repetitions 1 --runtime 3s --a-a",
+        "target: directory, up to 4.00 MiB a run",
+        "overwrites: nothing",
+        "commands:",
+        "  hooks.run.before: sync",
+        "  hooks.run.before: echo 'a b'",
+        "block 1:",
+        "  1  plain        numjobs=4",
+        "  2  synced       numjobs=4",
+        "  3  plain-again  numjobs=4"]
+
+
+@pytest.mark.real
+def test_sizes_and_nested_options_of_a_target_are_readable(fio: str, study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, study, "--dry-run", "--target", "kind=filesystem", "--target", "fs=btrfs", "--target", "loop.size=2g",
+                        "--target", "mount_options=compress=zstd")
+    assert code == 0
+    assert out.splitlines()[2:4] == [
+        "target: filesystem (loop.size 2.00 GiB, fs btrfs, mount_options compress=zstd), up to 4.00 MiB a run", "overwrites: nothing"]
+
+
+@pytest.mark.real
+def test_what_would_be_overwritten_is_said(fio: str, study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, study, "--dry-run", "--target", "kind=device", "--target", "device=/dev/disk/by-id/no-such-disk")
+    assert code == 0
+    assert "overwrites: everything on /dev/disk/by-id/no-such-disk (needs --destructive)" in out
+
+
+@pytest.mark.real
+def test_the_plan_as_json_is_complete(fio: str, study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, study, "--dry-run", "--format", "json", "--variant", "synced", "--target", "path=/tmp", "--seed", "7")
+    plan = json.loads(out)
+    assert code == 0
+    assert (plan["kind"], plan["schema"], plan["variants"], plan["baseline"]) == ("plan", 1, ["synced"], "synced")
+    assert plan["changes"] == {"variants": ["synced"], "seed": 7, "target": {"path": "/tmp"}}
+    assert [target["options"]["path"] for target in plan["targets"]] == ["/tmp"]
+    assert plan["targets"][0]["room_bytes"] == 4 * 2**20
+    assert [run["number"] for run in plan["runs"]] == [1, 2, 3, 4]
+    assert sum(run["seconds"] for run in plan["runs"]) == pytest.approx(plan["seconds"])
+    assert plan["problem"] is None
+
+
+def test_a_missing_program_is_said_by_the_plan_and_ends_a_run(study: Path, capsys: pytest.CaptureFixture[str],
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    code, out, _ = said(capsys, study, "--dry-run")
+    assert code == 0
+    assert "can't be done here now: fio is not installed on host 'local'" in out
+    code, out, err = said(capsys, study)
+    assert (code, out) == (5, "")
+    assert "apt install fio" in err
+    assert not Path("results/small").exists()
+
+
+@pytest.mark.parametrize(("args", "code", "words"), [
+    (["--only", "numjobs"], 2, "--only: 'numjobs' names no level"),
+    (["--only", "threads=1"], 2, "--only: 'threads' is no factor of the study"),
+    (["--only", "numjobs=3"], 2, "--only: there is no numjobs=3; numjobs is one of 1, 4"),
+    (["--variant", "plane"], 2, "--variant: no variant is called 'plane'; did you mean 'plain'"),
+    (["--repetitions", "0"], 2, "0 is not in the range"),
+    (["--seed", "-1"], 2, "-1 is not in the range"),
+    (["--runtime", "soon"], 2, "'soon' is not a duration"),
+    (["--runtime", "0"], 2, "'0' is no time"),
+    (["--target", "path"], 2, "--target: 'path' is no key=value"),
+    (["--target", "paht=/tmp"], 4, "target.paht: is unknown; did you mean 'path'"),
+    (["--target", "kind=tape"], 4, "target.kind: unknown target 'tape'"),
+    (["--format", "json"], 2, "--format is for --dry-run"),
+    (["--format", "xml", "--dry-run"], 2, "'xml' is not one of"),
+    (["--frobnicate"], 2, "No such option"),
+])
+def test_wrong_flags_are_one_line(study: Path, capsys: pytest.CaptureFixture[str], args: list[str], code: int, words: str) -> None:
+    found, out, err = said(capsys, study, *args)
+    assert (found, out) == (code, "")
+    assert words in err
+    assert err.count("\n") == 1
+    assert not Path("results").exists()
+
+
+def test_commands_are_shown_and_refused_where_nobody_can_agree(study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study.write_text(STUDY + HOOKS.replace("{log}", str(tmp_path / "log")), "utf-8")
+    code, out, err = said(capsys, study)
+    assert (code, out) == (4, "")
+    lines = err.splitlines()
+    assert lines[:3] == [f"{study} runs these commands with your rights:", f"  hooks.study.before: echo began >> {tmp_path}/log",
+                         f"  hooks.run.after: touch '{tmp_path}/log.$IOLAB_RUN'"]
+    assert "say --trust" in lines[3]
+    assert not (tmp_path / "log").exists()
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.real
+def test_a_study_with_trusted_commands_runs_and_what_was_changed_is_kept(fio: str, study: Path, tmp_path: Path,
+                                                                         capsys: pytest.CaptureFixture[str]) -> None:
+    study.write_text(STUDY + HOOKS.replace("{log}", str(tmp_path / "log")), "utf-8")
+    flags = ["--only", "numjobs=1", "--repetitions", "1", "--runtime", "1s", "--a-a"]
+    code, out, err = said(capsys, study, "-o", "out", "--trust", *flags)
+    assert (code, out) == (0, "")
+    assert (tmp_path / "log").read_text() == "began\n"
+    opened = iolab.open("out")
+    assert sorted((each.variant, dict(each.factors), each.plan.runtime) for each in opened.runs) == [
+        ("plain", {"numjobs": 1}, 1.0), ("plain-again", {"numjobs": 1}, 1.0), ("synced", {"numjobs": 1}, 1.0)]
+    manifest = read_manifest(Path("out"))
+    assert manifest.reproduce == ["iolab", "run", str(study), "-o", "out", "--only", "numjobs=1", "--repetitions", "1", "--runtime",
+                                  "1s", "--a-a"]
+    assert manifest.study is not None
+    assert manifest.study["changes"] == {"only": {"numjobs": ["1"]}, "repetitions": 1, "runtime": "1s", "again": True}
+    assert "run 3 of 3" in err
+    assert "write " in err
+    # agreed to once: the same text is not asked about again
+    code, _, err = said(capsys, study, "-o", "out", "--resume")
+    assert code == 0, err
+    assert "runs these commands" not in err
+
+
+def test_whoever_sits_at_a_terminal_is_asked(study: Path, tmp_path: Path) -> None:
+    study.write_text(STUDY + HOOKS.replace("{log}", str(tmp_path / "log")), "utf-8")
+    mine, theirs = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "run", str(study)], stdin=theirs, stderr=theirs,
+                               stdout=subprocess.PIPE, close_fds=True, env={**os.environ, "PATH": "/nowhere"})
+    os.close(theirs)
+    shown = ""
+    try:
+        deadline = time.monotonic() + 30
+        while "[y/N]" not in shown and time.monotonic() < deadline:
+            shown += os.read(mine, 4096).decode()
+        os.write(mine, b"n\n")
+        assert process.wait(30) == 130
+    finally:
+        process.kill()
+        process.wait()
+        os.close(mine)
+    assert "hooks.study.before: echo began" in shown
+    assert "Run them? [y/N]" in shown
+    assert not (tmp_path / "state").exists()

@@ -1,0 +1,82 @@
+"""The iostat source: how it is called, how it is ended, and how it is seen that it died."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from iolab.clock import SystemClock
+from iolab.errors import RunError
+from iolab.formats.iostat_json import IostatJson
+from iolab.hosts.fake import FakeHost
+from iolab.hosts.local import LocalHost
+from iolab.sources.iostat import FILE, IostatOptions, IostatSource
+from support.acting import fake_host, fake_iostat
+
+
+def make(host: FakeHost, **options: int) -> IostatSource:
+    return IostatSource(IostatOptions(**options), host, host.clock, ["sda", "sdb"])
+
+
+def watch(source: IostatSource, host: FakeHost, directory: Path, seconds: int) -> None:
+    source.start(directory)
+    for _ in range(seconds):
+        host.clock.sleep(1.0)
+        source.poll()
+    source.stop()
+
+
+def test_it_watches_the_targets_devices_in_json_with_stamps(tmp_path: Path) -> None:
+    host = fake_host()
+    watch(make(host, interval=2), host, tmp_path, 4)
+    assert host.started == [(("iostat", "-o", "JSON", "-xdt", "2", "sda", "sdb"), tmp_path)]
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]  # nothing was said on standard error
+
+
+def test_one_that_dies_says_when_and_how(tmp_path: Path) -> None:
+    host = fake_host()
+    host.programs["iostat"] = fake_iostat(seconds=4.5, exit_code=137)
+    source = make(host)
+    watch(source, host, tmp_path, 10)
+    assert source.trouble == "ended by itself within 5 s, exit code 137"
+    assert (source.readings, source.lost) == (5, 5)
+    assert len(IostatJson().read((tmp_path / FILE).read_bytes(), FILE).devices["sda"].columns["util"]) == 4
+
+
+def test_missing_sysstat_is_said_with_the_way_to_get_it(tmp_path: Path) -> None:
+    host = fake_host()
+    del host.programs["iostat"]
+    source = make(host)
+    assert "apt install sysstat" in (source.unfit() or "")
+    with pytest.raises(RunError, match="can't be started"):
+        source.start(tmp_path)
+    source.stop()
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("killed", [False, True])
+def test_real_iostat_leaves_whole_json_unless_it_is_killed(tmp_path: Path, killed: bool) -> None:
+    device = next((path.name for path in sorted(Path("/sys/block").iterdir()) if "ram" not in path.name), None)
+    if shutil.which("iostat") is None or device is None:
+        pytest.skip("iostat or a block device is absent")
+    source = IostatSource(IostatOptions(), LocalHost(), SystemClock(), [device])
+    source.start(tmp_path)
+    time.sleep(1.3)
+    source.poll()
+    if killed:
+        assert source._process is not None
+        os.kill(source._process.pid, signal.SIGKILL)
+    time.sleep(1.0)
+    source.poll()
+    source.stop()
+    table = IostatJson().read((tmp_path / FILE).read_bytes(), FILE)
+    assert table.skipped_first
+    assert len(table.devices[device].columns["util"]) == (1 if killed else 2)
+    assert ("isn't closed" in " ".join(table.assumptions)) is killed
+    assert source.trouble == ("ended by itself within 2 s, exit code 137" if killed else "")
+    assert source.lost == 0
