@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..results.model import Run
+from ..units import parse_fio_size
 from .achieved import AchievedLevel
 from .model import Key
 
@@ -109,23 +110,40 @@ def unknown_factor(name: str, runs: Sequence[Run]) -> UsageError:
 
 
 def levels(runs: Iterable[Run], names: Sequence[str]) -> tuple[Key, ...]:
-    """Combinations of levels that occur, numbers ascending, text in order of appearance."""
-    order: dict[str, dict[object, int]] = {name: {} for name in names}
+    """Combinations of levels that occur, in order: numbers and sizes (`8k` before `128k`) ascending, other text by the alphabet.
+
+    Published and imported text keeps its order of appearance, which somebody chose; a study's runs come in seeded order.
+    """
+    order: dict[str, dict[object, float]] = {name: {} for name in names}
     keys: dict[Key, None] = {}
+    foreign = False
     for run in runs:
         keys[key_of(run, names)] = None
+        foreign |= run.plan.status in ("published", "imported")
         for name in names:
             order[name].setdefault(run.factors.get(name), len(order[name]))
+    for name in names:
+        order[name] = _text_order(order[name], foreign)
 
     def place(name: str, level: object) -> tuple[int, float]:
         if isinstance(level, AchievedLevel):
             return 0, level.asked
-        return (0, float(level)) if isinstance(level, int | float) else (1, float(order[name][level]))
+        return (0, float(level)) if isinstance(level, int | float) else (1, order[name][level])
 
     def rank(key: Key) -> tuple[tuple[int, float], ...]:
         return tuple(place(name, level) for name, level in zip(names, key, strict=True))
 
     return tuple(sorted(keys, key=rank))
+
+
+def _text_order(appearance: dict[object, float], foreign: bool) -> dict[object, float]:
+    """Rank of each text level of a factor."""
+    texts = [level for level in appearance if isinstance(level, str)]
+    try:
+        return appearance | {text: float(parse_fio_size(text)) for text in texts}
+    except UsageError:
+        pass
+    return appearance if foreign else appearance | {text: float(rank) for rank, text in enumerate(_natural(texts))}
 
 
 def key_of(run: Run, names: Sequence[str]) -> Key:

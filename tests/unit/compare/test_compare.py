@@ -159,6 +159,15 @@ def test_an_unasked_factor_splits_the_tables() -> None:
     assert (picked.tables, picked.fixed) == ((), {"media": "hdd"})
 
 
+def test_text_levels_stand_in_an_order_that_a_seed_does_not_decide() -> None:
+    def columns(*levels: str) -> list[object]:
+        runs = [run(variant, 100.0, numjobs=jobs, level=Level.OK, kind=text) for text in levels for jobs in (1, 2) for variant in ("a", "b")]
+        return [key[0] for key in compare(runs, "write.iops", rows=["numjobs"], cols=["kind"]).col_levels]
+
+    assert columns("64k", "4k", "1m", "512") == ["512", "4k", "64k", "1m"]
+    assert columns("write", "randwrite") == ["randwrite", "write"]
+
+
 def test_nothing_is_averaged_over_block_sizes() -> None:
     runs = [run(variant, 100.0, bs=size, numjobs=jobs) for variant in ("master", "project") for size in ("4k", "1m") for jobs in (1, 2)]
     assert compare(runs, "write.iops", rows=["bs"], cols=["numjobs"]).summaries == ()
