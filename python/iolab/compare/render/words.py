@@ -91,7 +91,7 @@ def test_text(change: Change | None) -> str:
 def undecided_text(change: Change, comparison: Comparison) -> str:
     """What an undecided change still says: the change that is excluded, and the blocks that would decide."""
     parts = []
-    if change.excluded is not None:
+    if change.excluded is not None and _tells(change.excluded, comparison):
         number = change_number(change.excluded, comparison)
         parts.append(f"more than {format_number(number, 2)} {change_unit(comparison)} either way is excluded".replace("  ", " "))
     if change.blocks_needed is not None:
@@ -99,6 +99,11 @@ def undecided_text(change: Change, comparison: Comparison) -> str:
     elif change.low is not None:
         parts.append("more than 1000 blocks would be needed to find a change of this size")
     return "; ".join(parts)
+
+
+def _tells(size: float, comparison: Comparison) -> bool:
+    """Whether saying a change of this size tells anything: a ratio beyond tenfold stands for two blocks and much noise."""
+    return comparison.metric.change != "ratio" or size <= 10
 
 
 def key_text(key: Key) -> str:
@@ -149,6 +154,7 @@ def closing_lines(comparison: Comparison) -> list[str]:
                      f"{decided} of {len(changes)} changes decided at q <= {comparison.alpha:g} (Benjamini-Hochberg)")
     if comparison.detectable is not None:
         size = format_number(change_number(comparison.detectable, comparison), 2)
-        lines.append(f"a typical cell would show a change from {size} {change_unit(comparison)} on (80 % power)")
+        said = f"from {size} {change_unit(comparison)} on" if _tells(comparison.detectable, comparison) else "only if it were more than tenfold"
+        lines.append(f"a typical cell would show a change {said} (80 % power)")
     lines += [f"note: {warning.text}" for warning in comparison.warnings]
     return lines
