@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
@@ -35,10 +34,11 @@ def check_jobs(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
         sections.append(body)
         if len(names) == _MOST_CHECKED:
             break
-    with tempfile.TemporaryDirectory(prefix="iolab-") as directory:
-        path = Path(directory) / "job.fio"
-        path.write_text("\n".join(sections), "utf-8")
-        answer = host.run(["fio", "--parse-only", str(path)], timeout=300)
+    # A file in memory: nothing of it is left when iolab is killed meanwhile (memfd_create(2)).
+    with open(os.memfd_create("job.fio"), "w", encoding="utf-8") as file:  # noqa: PTH123 - it has no path but its descriptor's
+        file.write("\n".join(sections))
+        file.flush()
+        answer = host.run(["fio", "--parse-only", f"/proc/{os.getpid()}/fd/{file.fileno()}"], timeout=300)
     if answer.exit_code:
         raise RunError(_refusal(answer.stdout + "\n" + answer.stderr, names), hint="`fio --cmdhelp` lists what this fio knows")
 

@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Iterator
@@ -75,10 +76,12 @@ def attempt(study: Path, out: Path, seconds: float | None) -> bool:
 
 
 @pytest.mark.figures
-def test_killed_at_random_moments_a_study_still_comes_out_whole(fio: str, tmp_path: Path) -> None:
+def test_killed_at_random_moments_a_study_still_comes_out_whole(fio: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """kill -9 ten times; a before-hook is there to be hit too."""
-    data = tmp_path / "data"
+    data, temporary = tmp_path / "data", tmp_path / "tmp"
     data.mkdir()
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     study = tmp_path / "study.toml"
     study.write_text(study_text(repetitions=2).replace('"2s"', '"200ms"').replace('"500ms"', "0")
                      + f'[hooks.run]\nbefore = "sleep 0.1"\n[target]\npath = "{data}"\n')
@@ -102,7 +105,7 @@ def test_killed_at_random_moments_a_study_still_comes_out_whole(fio: str, tmp_pa
     ends = [event["run"] for event in events if event["event"] == "finished"]
     assert sorted(ends) == sorted(plan.run for plan in plans)
     assert marked(out) == []
-    assert list(data.iterdir()) == []
+    assert [*data.iterdir(), *temporary.iterdir()] == []
     assert not [path for path in out.iterdir() if path.name.startswith("scratch")]
     values = [derive(run, plan) for run, plan in zip(run_directories(out), plans, strict=True)]
     assert all(any(one.metric == "write.iops" for one in found.observations) for found in values)

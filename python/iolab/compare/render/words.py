@@ -154,7 +154,8 @@ def closing_lines(comparison: Comparison) -> list[str]:
                      f"{decided} of {len(changes)} changes decided at q <= {comparison.alpha:g} (Benjamini-Hochberg)")
     if comparison.detectable is not None:
         size = format_number(change_number(comparison.detectable, comparison), 2)
-        said = f"from {size} {change_unit(comparison)} on" if _tells(comparison.detectable, comparison) else "only if it were more than tenfold"
+        told = _tells(comparison.detectable, comparison)
+        said = f"from {size} {change_unit(comparison)} on" if told else "only if it were more than tenfold"
         lines.append(f"a typical cell would show a change {said} (80 % power)")
     lines += [f"note: {warning.text}" for warning in comparison.warnings]
     return lines
