@@ -70,7 +70,7 @@ def bench_fio(scratch: Path) -> float | None:
     (scratch / "peer").mkdir()
     return timed("bench-fio", "--target", str(scratch / "peer"), "--type", "directory", "--mode", "randwrite", "--size", "4m",
                  "--runtime", "2", "--block-size", "4k", "--iodepth", "1", "--numjobs", *map(str, LEVELS), "--engine", "psync",
-                 "--extra-opts", "sync=dsync", "--destructive", "--output", str(scratch / "peer-results"), cwd=scratch)
+                 "--extra-opts", "sync=dsync", "--destructive", "--time-based", "--output", str(scratch / "peer-results"), cwd=scratch)
 
 
 def main() -> None:
