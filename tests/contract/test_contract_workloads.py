@@ -12,7 +12,7 @@ from iolab import registry
 from iolab.clock import FakeClock
 from iolab.errors import RunError
 from iolab.hosts.fake import FakeHost
-from iolab.targets.base import Place
+from iolab.hosts.place import Place
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "fio": {"runtime": "3s", "ramp": "1s", "options": {"size": "1m", "numjobs": 2, "rw": "write"}},

@@ -12,13 +12,14 @@ from ..clock import Clock
 from ..errors import RunError
 from ..hosts.base import Host, KernelLog, Process
 from ..hosts.facts import Facts, temperatures
+from ..hosts.place import Place
 from ..results.evidence import TARGET_FILE, write_plan
 from ..results.manifest import write_atomically
 from ..results.marks import add_marks
 from ..sources.base import Source
 from ..study.commands import Action
 from ..study.plan import PlannedRun
-from ..targets.base import Place, RunContext, Target
+from ..targets.base import RunContext, Target
 from ..workloads.base import Load, Workload
 from .actions import Actions
 from .commands import CommandRunner

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..hosts.place import Place
 from ..results.model import RunPlan
 from ..sources.base import Source
 from ..study.plan import PlannedRun
-from ..targets.base import Place
 from ..workloads.base import Job, Load
 from .progress import Status
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 from ..hosts.base import Host
 from ..hosts.facts import Facts
 from ..hosts.options import Options
+from ..hosts.place import Place
 
 
 @dataclass(frozen=True)
@@ -35,18 +36,6 @@ class Permissions:
 
     destructive: bool = False
     force: bool = False
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a load goes: a fresh, empty directory, or block devices.
-
-    Attributes:
-        path: the directory; or the devices' nodes joined by `:`, as fio's `filename` takes them (none has a colon itself).
-    """
-
-    path: str
-    kind: Literal["directory", "device"] = "directory"
 
 
 NOTHING_ALLOWED = Permissions()

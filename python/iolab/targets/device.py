@@ -9,8 +9,9 @@ from ..errors import RunError
 from ..hosts.base import Host, need
 from ..hosts.facts import Facts
 from ..hosts.options import Options
+from ..hosts.place import Place
 from ..units import format_quantity
-from .base import NOTHING_ALLOWED, Permissions, Place, RunContext
+from .base import NOTHING_ALLOWED, Permissions, RunContext
 from .cache import CacheOption, drop_caches
 from .commands import do
 from .disks import DiskOptions, Disks

@@ -12,8 +12,9 @@ from ..errors import RunError
 from ..hosts.base import Host
 from ..hosts.facts import Facts
 from ..hosts.options import Options
+from ..hosts.place import Place
 from ..units import format_quantity
-from .base import NOTHING_ALLOWED, Permissions, Place, RunContext
+from .base import NOTHING_ALLOWED, Permissions, RunContext
 from .cache import CacheOption, check_cold, drop_caches
 from .devices import Backing, backing, device_facts
 from .disks import make_recorded

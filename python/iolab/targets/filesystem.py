@@ -10,8 +10,9 @@ from ..errors import RunError
 from ..hosts.base import Host, need
 from ..hosts.facts import Facts
 from ..hosts.options import Options
+from ..hosts.place import Place
 from ..units import format_quantity
-from .base import NOTHING_ALLOWED, Permissions, Place, RunContext
+from .base import NOTHING_ALLOWED, Permissions, RunContext
 from .cache import check_cold, drop_caches
 from .commands import do, need_root, pause, tried
 from .disks import Disks, make_recorded

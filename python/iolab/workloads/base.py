@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Protocol
 
 from ..hosts.base import Host
 from ..hosts.options import Options
+from ..hosts.place import Place
 from ..results.marks import Mark
-from ..targets.base import Place
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from ..errors import FormatError, RunError
 from ..hosts.base import Host, need
 from ..hosts.options import Options
+from ..hosts.place import Place
 from ..results.marks import Mark
-from ..targets.base import Place
 from .base import Job, Load, Workload
 from .fio_check import check_jobs
 from .fio_job import JOB_FILE, LAYOUT_FILE, LAYOUT_OUTPUT, OUTPUT_FILE, job_sections

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..errors import RunError
-from ..targets.base import Place
+from ..hosts.place import Place
 from .fio_jobfile import Section
 from .fio_options import Scalar, synchronous
 from .fio_sections import Resolved
