@@ -30,6 +30,10 @@ $(STAMPS)/browser: scripts/install-system
 	@scripts/install-system browser
 	@mkdir -p $(@D) && touch $@
 
+$(STAMPS)/filesystems: scripts/install-system
+	@scripts/install-system test
+	@mkdir -p $(@D) && touch $@
+
 $(STAMPS)/venv: requirements.lock $(STAMPS)/system
 	python3 -m venv $(VENV)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
@@ -57,7 +61,7 @@ demo: setup ## Run studies/quickstart.toml with real fio, print the comparison, 
 	$(IOLAB) report results/quickstart -o results/quickstart/report.html
 
 .PHONY: test
-test: setup $(STAMPS)/browser ## Run every test that this machine can run; what is left out is printed with its reason
+test: setup $(STAMPS)/browser $(STAMPS)/filesystems ## Run every test that this machine can run; what is left out is printed with its reason
 	cargo test --quiet --workspace --exclude iolab-py
 	scripts/with-node npm --prefix web run --silent test
 	$(PYTHON) -m pytest
@@ -77,6 +81,19 @@ generate: setup ## Renew what is generated and committed: schemas, TypeScript ty
 .PHONY: bench
 bench: setup ## Measure speed against named peers and limits, as ratios
 	@for bench in benchmarks/bench_*.py; do $(PYTHON) $$bench; done
+
+# Each reader for so long. With a nightly compiler and cargo-fuzz every target runs under libFuzzer, seeded with the regression corpus;
+# elsewhere the property tests of damaged input run with as many cases as fit.
+MINUTES := 10
+CORE := crates/iolab-core
+.PHONY: fuzz
+fuzz: ## Fuzz every reader of traces, MINUTES=10 each
+	@if cargo +nightly fuzz --version >/dev/null 2>&1; then cd $(CORE); for target in $$(cargo +nightly fuzz list); do \
+	  mkdir -p fuzz/corpus/$$target; echo "== $$target, $(MINUTES) minutes"; \
+	  cargo +nightly fuzz run -s address $$target fuzz/corpus/$$target tests/corpus -- -max_total_time=$$(($(MINUTES) * 60)) \
+	    -rss_limit_mb=1024 -timeout=10 -max_len=65536 -print_final_stats=1 -verbosity=0; done; \
+	else echo "no nightly compiler with cargo-fuzz (cargo install cargo-fuzz): property tests instead" >&2; end=$$((SECONDS + $(MINUTES) * 60)); \
+	  while [ $$SECONDS -lt $$end ]; do PROPTEST_CASES=20000 cargo test --quiet --release -p iolab-core --test damage --test maps; done; fi
 
 .PHONY: lock
 lock: $(STAMPS)/venv ## Renew requirements.lock from pyproject.toml (hashes, no URLs)

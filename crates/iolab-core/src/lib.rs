@@ -1,4 +1,26 @@
 //! The loops of iolab over bytes and events. No Python, no privilege, no study in here.
+//!
+//! Bytes become events in `readers`, one file per format; `scan` drives a reader over a file, on several threads where
+//! lines are independent; sinks reduce events: `heatmap`, `summary`, `batch`.
 
+pub mod batch;
+pub mod cells;
+pub mod error;
+pub mod event;
+pub mod filter;
 pub mod fio_bins;
 pub mod grid;
+pub mod heatmap;
+pub mod histogram;
+pub mod input;
+pub mod ledger;
+pub mod linear;
+pub mod lines;
+pub mod log2;
+pub mod names;
+pub mod number;
+pub mod pairing;
+pub mod readers;
+pub mod scan;
+pub mod summary;
+pub mod trace;

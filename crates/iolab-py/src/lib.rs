@@ -1,6 +1,8 @@
 //! `iolab._core`: conversions and error mapping only; what it does is in `iolab-core`.
 
-use iolab_core::{fio_bins, grid};
+mod traces;
+
+use iolab_core::{fio_bins, grid, histogram, log2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -8,10 +10,23 @@ fn grid_of(bits: u32) -> PyResult<grid::Grid> {
     grid::Grid::new(bits).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
+fn check(indices: &[u32], counts: &[u64]) -> PyResult<()> {
+    if indices.len() != counts.len() {
+        return Err(PyValueError::new_err("as many counts as indices are needed"));
+    }
+    if !indices.windows(2).all(|pair| pair[0] < pair[1]) {
+        return Err(PyValueError::new_err("indices must ascend"));
+    }
+    Ok(())
+}
+
 /// Native core of iolab.
 #[pymodule]
 mod _core {
     use super::*;
+
+    #[pymodule_export]
+    use traces::{trace_detect, trace_events, trace_formats, trace_heatmap, trace_ops, trace_summary, TraceEvents};
 
     /// Version of the native core; equals the Python package's or the import refuses.
     #[pyfunction]
@@ -47,16 +62,27 @@ mod _core {
     /// Values at the quantiles (0 to 1) of counts on a grid; empty counts give None.
     #[pyfunction]
     fn quantiles(indices: Vec<u32>, counts: Vec<u64>, quantiles: Vec<f64>, bits: u32) -> PyResult<Vec<Option<u64>>> {
-        if indices.len() != counts.len() {
-            return Err(PyValueError::new_err("as many counts as indices are needed"));
-        }
-        if !indices.windows(2).all(|pair| pair[0] < pair[1]) {
-            return Err(PyValueError::new_err("indices must ascend"));
-        }
+        check(&indices, &counts)?;
         if quantiles.iter().any(|q| !(0.0..=1.0).contains(q)) {
             return Err(PyValueError::new_err("a quantile lies between 0 and 1"));
         }
         let grid = grid_of(bits)?;
         Ok(quantiles.iter().map(|&q| grid::quantile(grid, &indices, &counts, q)).collect())
+    }
+
+    /// A histogram on the grid of `bits`, as if counted on the grid of `fewer_bits`.
+    #[pyfunction]
+    fn coarsen(indices: Vec<u32>, counts: Vec<u64>, bits: u32, fewer_bits: u32) -> PyResult<(Vec<u32>, Vec<u64>)> {
+        check(&indices, &counts)?;
+        if fewer_bits > bits {
+            return Err(PyValueError::new_err("a bucket cannot be divided: fewer bits are needed, not more"));
+        }
+        Ok(histogram::coarsen(grid_of(bits)?, &indices, &counts, grid_of(fewer_bits)?))
+    }
+
+    /// Power-of-two counts on the grid of 0 bits.
+    #[pyfunction]
+    fn take_over_log2(counts: Vec<u64>) -> PyResult<(Vec<u32>, Vec<u64>)> {
+        log2::take_over(&counts).ok_or_else(|| PyValueError::new_err("64-bit values have at most 64 powers of two"))
     }
 }

@@ -19,11 +19,12 @@ COMMANDS = {
     "show": ("show", "look"),
     "compare": ("compare", "look"),
     "report": ("report", "look"),
+    "heatmap": ("heatmap", "look"),
     "catalog": ("catalog", "tend"),
 }
 """Command to its module in `cli`, and the heading it stands under."""
 
-HEADINGS = {"make": "Make", "look": "Look (PATH is what run or import made)", "tend": "Tend"}
+HEADINGS = {"make": "Make", "look": "Look (PATH is what run or import made; show and heatmap take traces of I/O)", "tend": "Tend"}
 
 
 class _Commands(click.Group):

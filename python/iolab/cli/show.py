@@ -1,4 +1,4 @@
-"""`iolab show`: what is in it: runs, verdicts with reasons, metrics, environment."""
+"""`iolab show`: what is in it: runs, verdicts with reasons, metrics, environment; of a trace, its I/Os."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import format_option, open_results, results_argument
+from .options import PATH, format_option, open_results
 
 if TYPE_CHECKING:
     from ..results.model import Run
@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
 
 @click.command("show", short_help="Show what is in it: runs, verdicts with their reasons, metrics, environment.")
-@results_argument
+@click.argument("path", metavar="PATH", type=PATH)
 @click.option("--runs", "every", is_flag=True, help="A line for each run.")
 @format_option("text", "json")
 def command(path: Path, every: bool, style: str) -> None:
-    """Show what results hold: runs, verdicts with their reasons, metrics, environment."""
+    """Show what results hold: runs, verdicts with their reasons, metrics, environment. Of a trace of I/O: operations, span,
+    percentiles, losses."""
+    from .show_trace import is_trace, show_trace
+
+    if is_trace(path):
+        show_trace(path, style)
+        return
     results = open_results(path)
     if style == "json":
         click.echo(json.dumps(as_json(results), indent=1, ensure_ascii=False, default=str))

@@ -8,20 +8,22 @@ from pathlib import Path
 import pytest
 
 BASE = {"units", "errors", "verdict", "clock", "registry", "metrics", "_core", "stats", "__init__"}
-READING = BASE | {"formats"}
+READING = BASE | {"formats", "recording"}
 JUDGING = READING | {"results", "compare"}
 ACTING = {"hosts", "targets", "workloads", "sources", "study", "run"}
-SHOWING = {"charts", "report"}
+SHOWING = {"heatmap", "charts", "report"}
 ALLOWED = {
     **dict.fromkeys(BASE, BASE),
-    "formats": READING,
+    "formats": BASE | {"formats"},
+    "recording": READING,
     "results": READING | {"results"},
     "compare": JUDGING,
     "hosts": JUDGING | {"hosts"},
     **{name: JUDGING | {"hosts", name} for name in ("targets", "workloads", "sources")},
     "study": JUDGING | ACTING - {"run"},
     "run": JUDGING | ACTING,
-    "charts": JUDGING | {"charts"},
+    "heatmap": READING | {"heatmap"},
+    "charts": JUDGING | {"charts", "heatmap"},
     "report": JUDGING | SHOWING,
     "api": JUDGING | SHOWING,
     "cli": JUDGING | ACTING | SHOWING | {"api", "cli"},

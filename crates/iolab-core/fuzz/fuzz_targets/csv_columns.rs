@@ -1,0 +1,9 @@
+#![no_main]
+
+mod shared;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| shared::read(
+    data,
+    Some("csv"),
+    Some("time:us,latency:ns,offset:bytes,size,op,device")
+));

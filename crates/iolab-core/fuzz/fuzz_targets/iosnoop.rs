@@ -1,0 +1,5 @@
+#![no_main]
+
+mod shared;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| shared::read(data, Some("iosnoop"), None));

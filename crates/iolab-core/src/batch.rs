@@ -1,0 +1,76 @@
+//! Events as columns, for those who keep them.
+
+use crate::event::{Event, Sink};
+use crate::filter::Filter;
+use crate::names::Names;
+use crate::readers::Work;
+
+/// Columns of some events. What an event has not is 0 there, and 0 in the column's `valid`.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    filter: Filter,
+    /// Completion times.
+    pub time_ns: Vec<i64>,
+    /// Operations, by code.
+    pub op: Vec<u8>,
+    /// I/Os that a row stands for.
+    pub count: Vec<u64>,
+    /// Latency, offset, size.
+    pub values: [Column<u64>; 3],
+    /// Names' numbers, by dimension.
+    pub keys: [Column<u32>; 4],
+    /// Events that the filter left out, so far.
+    pub skipped: u64,
+}
+
+/// A column that may lack values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Column<T> {
+    /// Values, or 0.
+    pub values: Vec<T>,
+    /// 1 where there is a value.
+    pub valid: Vec<u8>,
+}
+
+impl<T: Copy + Default> Column<T> {
+    fn push(&mut self, value: Option<T>) {
+        self.values.push(value.unwrap_or_default());
+        self.valid.push(u8::from(value.is_some()));
+    }
+}
+
+impl Batch {
+    /// No events yet.
+    pub fn new(mut filter: Filter, work: &mut Work) -> Self {
+        filter.bind(&mut work.names);
+        Self { filter, ..Self::default() }
+    }
+
+    /// How many events there are.
+    pub fn rows(&self) -> usize {
+        self.time_ns.len()
+    }
+
+    /// Forget the events, to take the next ones.
+    pub fn clear(&mut self) {
+        *self = Self { filter: std::mem::take(&mut self.filter), skipped: self.skipped, ..Self::default() };
+    }
+}
+
+impl Sink for Batch {
+    fn event(&mut self, event: &Event, _names: &Names) {
+        if !self.filter.passes(event) {
+            self.skipped += event.count;
+            return;
+        }
+        self.time_ns.push(event.time_ns);
+        self.op.push(event.op as u8);
+        self.count.push(event.count);
+        for (column, value) in self.values.iter_mut().zip([event.latency_ns, event.offset_bytes, event.size_bytes]) {
+            column.push(value);
+        }
+        for (column, key) in self.keys.iter_mut().zip(event.keys) {
+            column.push(key);
+        }
+    }
+}

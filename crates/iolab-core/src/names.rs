@@ -1,0 +1,161 @@
+//! Names (devices, processes, files, jobs) as small numbers, with a limit so that memory stays flat.
+
+use crate::event::Dimension;
+use std::collections::HashMap;
+
+/// Different names that a dimension keeps; what comes beyond is `OTHER`, counted.
+pub const LIMIT: usize = 100_000;
+/// Bytes of names that a dimension keeps.
+pub const LIMIT_BYTES: usize = 16 << 20;
+/// The name of what is beyond the limit.
+pub const OTHER: &str = "(other)";
+
+/// Names of one dimension.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    ids: HashMap<Box<[u8]>, u32>,
+    names: Vec<Box<[u8]>>,
+    bytes: usize,
+    last: Option<u32>,
+    other: Option<u32>,
+    beyond: u64,
+}
+
+impl Table {
+    /// Number of a name; a new one where there is room.
+    pub fn intern(&mut self, name: &[u8]) -> u32 {
+        // successive I/Os mostly come from the same place, and a comparison is cheaper than a hash
+        if let Some(last) = self.last {
+            if *self.names[last as usize] == *name {
+                return last;
+            }
+        }
+        let id = match self.ids.get(name) {
+            Some(&id) => id,
+            None if self.names.len() >= LIMIT || self.bytes + name.len() > LIMIT_BYTES => {
+                self.beyond += 1;
+                return self.other();
+            }
+            None => self.add(name),
+        };
+        self.last = Some(id);
+        id
+    }
+
+    fn add(&mut self, name: &[u8]) -> u32 {
+        let id = self.names.len() as u32;
+        self.bytes += name.len();
+        self.names.push(name.into());
+        self.ids.insert(name.into(), id);
+        id
+    }
+
+    fn other(&mut self) -> u32 {
+        if let Some(id) = self.other {
+            return id;
+        }
+        let id = self.add(OTHER.as_bytes());
+        self.other = Some(id);
+        id
+    }
+
+    /// Number of a name that is known.
+    pub fn get(&self, name: &[u8]) -> Option<u32> {
+        self.ids.get(name).copied()
+    }
+
+    /// The name of a number.
+    pub fn name(&self, id: u32) -> &[u8] {
+        &self.names[id as usize]
+    }
+
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Times that a name beyond the limit was met.
+    pub fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
+    /// Take over another table; gives this table's number for each of its numbers.
+    pub fn absorb(&mut self, other: &Table) -> Vec<u32> {
+        let merged = other.names.iter().map(|name| self.intern(name)).collect();
+        self.beyond += other.beyond;
+        merged
+    }
+}
+
+/// Names of all dimensions.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    tables: [Table; 4],
+}
+
+impl Names {
+    /// Number of a name.
+    pub fn intern(&mut self, dimension: Dimension, name: &[u8]) -> u32 {
+        self.tables[dimension as usize].intern(name)
+    }
+
+    /// Names of one dimension.
+    pub fn table(&self, dimension: Dimension) -> &Table {
+        &self.tables[dimension as usize]
+    }
+
+    /// Names of one dimension, to add to.
+    pub fn table_mut(&mut self, dimension: Dimension) -> &mut Table {
+        &mut self.tables[dimension as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_name_has_the_same_number() {
+        let mut names = Names::default();
+        let first = names.intern(Dimension::Device, b"sda");
+        assert_ne!(names.intern(Dimension::Device, b"sdb"), first);
+        assert_eq!(names.intern(Dimension::Device, b"sda"), first);
+        assert_eq!(names.table(Dimension::Device).name(first), b"sda");
+    }
+
+    #[test]
+    fn what_is_beyond_the_limit_is_counted() {
+        let mut table = Table::default();
+        for number in 0..LIMIT + 7 {
+            table.intern(number.to_string().as_bytes());
+        }
+        assert_eq!(table.beyond(), 7);
+        assert_eq!(table.len(), LIMIT + 1);
+        let other = table.get(OTHER.as_bytes()).unwrap();
+        assert_eq!(table.intern(b"yet another"), other);
+        assert_eq!(table.intern(b"5"), 5, "what is known stays known");
+    }
+
+    #[test]
+    fn long_names_are_bounded_too() {
+        let mut table = Table::default();
+        let long = vec![b'x'; LIMIT_BYTES / 2];
+        table.intern(&long);
+        table.intern(&[&long[..], b"y"].concat());
+        assert_eq!(table.beyond(), 1);
+    }
+
+    #[test]
+    fn absorbing_keeps_names() {
+        let (mut one, mut two) = (Table::default(), Table::default());
+        one.intern(b"a");
+        two.intern(b"b");
+        two.intern(b"a");
+        assert_eq!(one.absorb(&two), [1, 0]);
+    }
+}

@@ -1,0 +1,113 @@
+//! What a column of a table means, with its unit, and putting its text into an event.
+
+use super::Work;
+use crate::event::{Dimension, Event, Op};
+use crate::ledger::Reason;
+use crate::number::{scaled, scaled_signed};
+
+/// Meaning of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// Nothing that an event has.
+    Skip,
+    /// Completion, in so many nanoseconds.
+    Time(u64),
+    /// Start, in so many nanoseconds; the completion is this and the latency, where no completion is given.
+    Start(u64),
+    /// Latency, in so many nanoseconds.
+    Latency(u64),
+    /// Offset, in so many bytes.
+    Offset(u64),
+    /// Size, in so many bytes.
+    Size(u64),
+    /// Operation.
+    Op,
+    /// A name.
+    Name(Dimension),
+}
+
+/// Nanoseconds of a unit of time.
+pub fn time_unit(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "s" | "sec" | "seconds" => 1_000_000_000,
+        "ms" => 1_000_000,
+        "us" | "µs" => 1000,
+        "ns" => 1,
+        _ => return None,
+    })
+}
+
+/// Bytes of a unit of size.
+pub fn size_unit(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "bytes" | "byte" | "b" => 1,
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
+        "tib" => 1 << 40,
+        "sectors" | "sector" => 512,
+        _ => return None,
+    })
+}
+
+/// An event that is being put together from columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Draft {
+    time: Option<i64>,
+    start: Option<i64>,
+    event: Event,
+}
+
+impl Draft {
+    /// Nothing known yet.
+    pub fn new() -> Self {
+        Self { time: None, start: None, event: Event::at(0, Op::Other) }
+    }
+
+    /// Put a column's text in. Empty and "-" stand for "not known", except for a time.
+    pub fn set(&mut self, field: Field, text: &[u8], work: &mut Work) -> Result<(), Reason> {
+        match field {
+            Field::Skip => {}
+            Field::Time(unit) => self.time = Some(scaled_signed(text, unit).ok_or("the time is not a number")?),
+            Field::Start(unit) => self.start = Some(scaled_signed(text, unit).ok_or("the start time is not a number")?),
+            Field::Op => self.event.op = Op::of_word(text),
+            _ if matches!(text, b"" | b"-") => {}
+            Field::Latency(unit) => {
+                self.event.latency_ns = Some(scaled(text, unit).ok_or("the latency is not a number of 0 or more")?)
+            }
+            // a device without a sector is printed as -1
+            Field::Offset(_) if text == b"-1" => {}
+            Field::Offset(unit) => {
+                self.event.offset_bytes = Some(scaled(text, unit).ok_or("the offset is not a number of 0 or more")?)
+            }
+            Field::Size(unit) => {
+                self.event.size_bytes = Some(scaled(text, unit).ok_or("the size is not a number of 0 or more")?)
+            }
+            Field::Name(dimension) => self.event.keys[dimension as usize] = Some(work.names.intern(dimension, text)),
+        }
+        Ok(())
+    }
+
+    /// The event, if its time is known.
+    pub fn finish(mut self) -> Result<Event, Reason> {
+        let latency = || i64::try_from(self.event.latency_ns.unwrap_or(0)).ok();
+        let time = match (self.time, self.start) {
+            (Some(time), _) => Some(time),
+            (None, Some(start)) => latency().and_then(|latency| start.checked_add(latency)),
+            (None, None) => return Err("no time"),
+        };
+        let time =
+            time.filter(|time| time.unsigned_abs() < crate::cells::LONGEST as u64).ok_or("a time beyond 146 years")?;
+        if let (None, Some(start), Some(end)) = (self.event.latency_ns, self.start, self.time) {
+            self.event.latency_ns = u64::try_from(end.saturating_sub(start)).ok();
+        }
+        self.event.time_ns = time;
+        Ok(self.event)
+    }
+}
+
+impl Default for Draft {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,136 @@
+//! Tables of words apart by blanks, under a header that says what they are: what biosnoop and iosnoop print.
+//!
+//! One column may hold blanks (a command's name, a path). It takes the words that are left over when the columns before it
+//! are filled from the left and those after it from the right.
+
+use super::field::{Draft, Field};
+use super::{TextFormat, Work, CUT};
+use crate::event::Sink;
+use crate::ledger::Reason;
+use memchr::memmem;
+
+/// A word of a header, and what stands below it.
+pub type Heading = (&'static str, Field);
+
+/// A reader of such lines.
+#[derive(Clone, Debug)]
+pub struct Table {
+    fields: Vec<Field>,
+    wide: usize,
+    headings: &'static [Heading],
+    /// Words that headers of this tool always have.
+    required: &'static [&'static str],
+}
+
+impl Table {
+    /// A reader for these columns; the one at `wide` may hold blanks.
+    pub fn new(
+        fields: Vec<Field>,
+        wide: usize,
+        headings: &'static [Heading],
+        required: &'static [&'static str],
+    ) -> Self {
+        Self { fields, wide, headings, required }
+    }
+
+    /// The reader that a header asks for; `None` where a line is no such header.
+    pub fn of_header(
+        line: &[u8],
+        headings: &'static [Heading],
+        required: &'static [&'static str],
+        wide: impl Fn(&[Field]) -> Option<usize>,
+    ) -> Option<Self> {
+        let mut fields = header(line, headings, required)?;
+        // of two latencies (iosnoop's DELTA and DTIME) the first counts: it is from start to completion
+        let mut latencies = fields.iter_mut().filter(|field| matches!(field, Field::Latency(_)));
+        latencies.next();
+        latencies.for_each(|field| *field = Field::Skip);
+        let wide = wide(&fields).unwrap_or(fields.len() - 1);
+        Some(Self { fields, wide, headings, required })
+    }
+
+    /// Meaning of the columns.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    fn row(&self, line: &[u8], work: &mut Work) -> Result<Draft, Reason> {
+        let mut draft = Draft::new();
+        let mut rest = line.trim_ascii();
+        for &field in &self.fields[..self.wide] {
+            let end = rest.iter().position(u8::is_ascii_whitespace).ok_or("too few columns")?;
+            draft.set(field, &rest[..end], work)?;
+            rest = rest[end..].trim_ascii_start();
+        }
+        for &field in self.fields[self.wide + 1..].iter().rev() {
+            let start = rest.iter().rposition(u8::is_ascii_whitespace).ok_or("too few columns")?;
+            draft.set(field, &rest[start + 1..], work)?;
+            rest = rest[..start].trim_ascii_end();
+        }
+        if rest.is_empty() {
+            return Err("too few columns");
+        }
+        draft.set(self.fields[self.wide], rest, work)?;
+        Ok(draft)
+    }
+}
+
+fn header(line: &[u8], headings: &[Heading], required: &[&str]) -> Option<Vec<Field>> {
+    let text = std::str::from_utf8(line).ok()?;
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let known = |word: &str| headings.iter().find(|heading| heading.0 == word).map(|heading| heading.1);
+    let complete = required.iter().all(|wanted| words.contains(wanted));
+    // numbers make a row, whatever words stand in it
+    let is_header =
+        complete && !words.iter().any(|word| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'));
+    is_header.then(|| words.into_iter().map(|word| known(word).unwrap_or(Field::Skip)).collect())
+}
+
+/// What tracers print when events were lost: `Possibly lost 12 samples`, `Lost 12 events`.
+pub fn losses(line: &[u8]) -> Option<u64> {
+    let at = memmem::find(line, b"ost ")?;
+    if !matches!(line.get(at.checked_sub(1)?), Some(b'L' | b'l')) {
+        return None;
+    }
+    let mut words = line[at + 4..].split(|&byte| byte == b' ');
+    let count = crate::number::unsigned(words.next()?)?;
+    let what = words.next()?;
+    (what.starts_with(b"events") || what.starts_with(b"samples")).then_some(count)
+}
+
+impl TextFormat for Table {
+    fn line<S: Sink>(&mut self, line: &[u8], whole: bool, work: &mut Work, sink: &mut S) -> Result<(), Reason> {
+        let chatter = |line: &[u8]| {
+            line.starts_with(b"Attaching ") || line.starts_with(b"Tracing ") || line.starts_with(b"Detaching")
+        };
+        if line.iter().all(u8::is_ascii_whitespace) || chatter(line) {
+            return Ok(());
+        }
+        if let Some(lost) = losses(line) {
+            work.ledger.losses = work.ledger.losses.saturating_add(lost);
+            return Ok(());
+        }
+        match self.row(line, work).and_then(Draft::finish) {
+            _ if !whole => Err(CUT),
+            Ok(event) => {
+                sink.event(&event, &work.names);
+                Ok(())
+            }
+            Err(_) if header(line, self.headings, self.required).is_some() => Ok(()),
+            Err(reason) => Err(reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::losses;
+
+    #[test]
+    fn what_tracers_lost() {
+        assert_eq!(losses(b"Possibly lost 12 samples"), Some(12));
+        assert_eq!(losses(b"Lost 7 events"), Some(7));
+        assert_eq!(losses(b"0.1 ghost 7 sda W 0 512 1.0"), None);
+        assert_eq!(losses(b"0.1 lost 7 sda W 0 512 1.0"), None);
+    }
+}

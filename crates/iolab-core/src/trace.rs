@@ -1,0 +1,293 @@
+//! A trace: which format, which reader, and its events block by block.
+
+use crate::error::TraceError;
+use crate::event::Sink;
+use crate::input::{self, Input};
+use crate::lines::{Found, Lines, BLOCK};
+use crate::readers::blkparse::Blkparse;
+use crate::readers::blktrace::Blktrace;
+use crate::readers::csv::Csv;
+use crate::readers::fio_hist::FioHist;
+use crate::readers::fio_layout::Sample;
+use crate::readers::fio_log::{FioLog, Value};
+use crate::readers::table::Table;
+use crate::readers::{biosnoop, blktrace, csv, iosnoop, TextFormat, Work};
+use std::fs::File;
+use std::io::{self, Read};
+
+/// Names of the formats, in the order in which they are tried.
+pub const FORMATS: [&str; 11] = [
+    "blktrace",
+    "fio-hist",
+    "fio-lat",
+    "fio-lat-us",
+    "fio-bw",
+    "fio-iops",
+    "blkparse",
+    "biosnoop",
+    "biosnoop-bt",
+    "iosnoop",
+    "csv",
+];
+
+/// Whether a beginning is of a format: yes, no, or it might be. Fio's logs differ by name only, so the name helps.
+fn detect_one(format: &str, head: &[u8], name: &str) -> Option<bool> {
+    match format {
+        "blktrace" => blktrace::detect(head),
+        "fio-hist" => FioHist::detect(head),
+        "fio-lat" | "fio-lat-us" | "fio-bw" | "fio-iops" => {
+            let Some(sample) = Sample::of(head) else { return Some(false) };
+            if sample.format(name).0 != format {
+                return Some(false);
+            }
+            let named = crate::readers::fio_layout::kind_of_name(name).is_some();
+            sample.looks_like_fio().or(if named { Some(true) } else { None })
+        }
+        "blkparse" => Blkparse::detect(head),
+        "biosnoop" => biosnoop::detect(head),
+        "biosnoop-bt" => biosnoop::detect_bpftrace(head),
+        "iosnoop" => iosnoop::detect(head),
+        "csv" => csv::Csv::detect(head),
+        _ => Some(false),
+    }
+}
+
+/// The format of a beginning: the first that says yes, else the only one that does not say no.
+pub fn detect(head: &[u8], name: &str) -> Option<&'static str> {
+    let answers = FORMATS.map(|format| detect_one(format, head, name));
+    let sure = answers.iter().position(|&answer| answer == Some(true));
+    let mut open = answers.iter().enumerate().filter(|answer| answer.1.is_none());
+    let at = sure.or_else(|| open.next().filter(|_| open.next().is_none()).map(|answer| answer.0))?;
+    Some(FORMATS[at])
+}
+
+/// A reader of lines, of any format.
+#[derive(Clone, Debug)]
+pub enum AnyText {
+    /// fio's logs of latency, bandwidth, IOPS.
+    FioLog(FioLog),
+    /// fio's histogram logs.
+    FioHist(FioHist),
+    /// blkparse's text.
+    Blkparse(Blkparse),
+    /// biosnoop, iosnoop.
+    Table(Table),
+    /// CSV, TSV.
+    Csv(Csv),
+}
+
+macro_rules! each {
+    ($any:expr, $reader:ident => $do:expr) => {
+        match $any {
+            AnyText::FioLog($reader) => $do,
+            AnyText::FioHist($reader) => $do,
+            AnyText::Blkparse($reader) => $do,
+            AnyText::Table($reader) => $do,
+            AnyText::Csv($reader) => $do,
+        }
+    };
+}
+
+impl AnyText {
+    /// Whole lines.
+    pub fn lines<S: Sink>(&mut self, block: &[u8], work: &mut Work, sink: &mut S) {
+        each!(self, reader => reader.lines(block, work, sink));
+    }
+
+    /// The last line, which has no end.
+    pub fn cut<S: Sink>(&mut self, line: &[u8], work: &mut Work, sink: &mut S) {
+        work.line += 1;
+        if let Err(reason) = each!(self, reader => reader.line(line, false, work, sink)) {
+            work.damage(reason);
+        }
+    }
+
+    /// Nothing follows.
+    pub fn finish<S: Sink>(&mut self, work: &mut Work, sink: &mut S) {
+        each!(self, reader => reader.finish(work, sink));
+    }
+
+    fn is_independent(&self) -> bool {
+        each!(self, reader => reader.is_independent())
+    }
+}
+
+enum Source {
+    Text { reader: AnyText, lines: Lines<Box<dyn Read + Send>> },
+    Blktrace(Blktrace),
+}
+
+/// An open trace.
+pub struct Trace {
+    source: Source,
+    /// A plain file whose lines can be read in any order, its size, and the reader for them.
+    pub plain: Option<(File, u64, AnyText)>,
+    /// Name of the format.
+    pub format: &'static str,
+    /// What the file does not say and was assumed.
+    pub assumptions: Vec<String>,
+    /// Whether each line is the mean of a window.
+    pub averaged: bool,
+    /// Nanoseconds of the trace's own clock.
+    pub resolution_ns: i64,
+}
+
+impl Trace {
+    /// Open a path, of a format or of whichever it is; columns are those of a CSV file.
+    pub fn open(path: &str, format: Option<&str>, columns: Option<&str>) -> Result<Self, TraceError> {
+        let files = blktrace_files(path);
+        let first = files.first().map_or(path, String::as_str);
+        let input = input::open(first)?;
+        let others = files.iter().filter(|file| *file != first);
+        let mut more = Vec::new();
+        if !files.is_empty() {
+            for file in others {
+                more.push(input::open(file)?.bytes);
+            }
+        }
+        let shown = if path == "-" { "standard input" } else { path };
+        Self::of_input(input, more, format, columns).map_err(|error| TraceError::new(format!("{shown}: {error}")))
+    }
+
+    /// The same for what is already open; `more` are the other files of a blktrace.
+    pub fn of_input(
+        input: Input,
+        more: Vec<Box<dyn Read + Send>>,
+        format: Option<&str>,
+        columns: Option<&str>,
+    ) -> Result<Self, TraceError> {
+        if input.head.is_empty() && more.is_empty() {
+            return Err(TraceError::new("the file is empty"));
+        }
+        let format = match (format, columns) {
+            (Some(name), None) => known(name)?,
+            (None | Some("csv"), Some(_)) => "csv",
+            (Some(_), Some(_)) => {
+                return Err(TraceError::new("columns describe a CSV file, and another format is given"))
+            }
+            (None, None) => detect(&input.head, &input.name).ok_or_else(|| {
+                TraceError::new(
+                    "no trace that is known; for a table, say its columns, as in time:us,latency:ns,offset:bytes,op",
+                )
+            })?,
+        };
+        if format == "blktrace" {
+            let files = std::iter::once(input.bytes).chain(more).collect();
+            return Ok(Self::new(Source::Blktrace(Blktrace::new(files)), format, 1));
+        }
+        let head = &input.head;
+        let mut assumptions = Vec::new();
+        let mut averaged = false;
+        let mut resolution = 1;
+        let reader = match format {
+            "fio-hist" => {
+                resolution = 1_000_000;
+                let reader = FioHist::of_head(head)
+                    .ok_or_else(|| TraceError::new("no histogram log of fio: no line has its number of bins"))?;
+                AnyText::FioHist(reader)
+            }
+            "blkparse" => AnyText::Blkparse(Blkparse::default()),
+            "biosnoop" => AnyText::Table(assume(biosnoop::reader(head), &mut assumptions)),
+            "biosnoop-bt" => {
+                resolution = 1_000_000;
+                AnyText::Table(assume(biosnoop::reader_bpftrace(head), &mut assumptions))
+            }
+            "iosnoop" => AnyText::Table(iosnoop::reader(head).map_err(TraceError::new)?),
+            "csv" => AnyText::Csv(
+                columns
+                    .map_or_else(|| Csv::of_header(head), |columns| Csv::of_columns(columns, head))
+                    .map_err(TraceError)?,
+            ),
+            _ => {
+                resolution = 1_000_000;
+                let sample = Sample::of(head)
+                    .ok_or_else(|| TraceError::new("no log of fio: lines are not whole numbers, comma-separated"))?;
+                averaged = sample.is_averaged();
+                let (guess, assumed) = sample.format(&input.name);
+                assumptions.extend(assumed.filter(|_| guess == format));
+                let value = match format {
+                    "fio-lat" => Value::Latency(1),
+                    "fio-lat-us" => Value::Latency(1000),
+                    _ => Value::Rate,
+                };
+                AnyText::FioLog(FioLog::new(sample.layout(value)))
+            }
+        };
+        let plain = input.plain.filter(|_| reader.is_independent()).map(|(file, size)| (file, size, reader.clone()));
+        let source = Source::Text { reader, lines: Lines::new(input.bytes, BLOCK) };
+        Ok(Self { plain, assumptions, averaged, ..Self::new(source, format, resolution) })
+    }
+
+    fn new(source: Source, format: &'static str, resolution_ns: i64) -> Self {
+        Self { source, plain: None, format, assumptions: Vec::new(), averaged: false, resolution_ns }
+    }
+
+    /// Read on, a block; false when nothing is left.
+    pub fn step<S: Sink>(&mut self, work: &mut Work, sink: &mut S) -> io::Result<bool> {
+        match &mut self.source {
+            Source::Blktrace(reader) => reader.step(8192, work, sink),
+            Source::Text { reader, lines } => {
+                match lines.read()? {
+                    Found::Lines(block) => reader.lines(block, work, sink),
+                    Found::Cut(line) => reader.cut(line, work, sink),
+                    Found::TooLong => {
+                        work.line += 1;
+                        work.damage("a line longer than 1 MiB");
+                    }
+                    Found::Damaged => {
+                        work.line += 1;
+                        work.damage("the compressed data end here, damaged or cut");
+                    }
+                    Found::End => {
+                        reader.finish(work, sink);
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        }
+    }
+}
+
+fn assume<T>((reader, assumed): (T, Option<String>), assumptions: &mut Vec<String>) -> T {
+    assumptions.extend(assumed);
+    reader
+}
+
+fn known(name: &str) -> Result<&'static str, TraceError> {
+    FORMATS
+        .into_iter()
+        .find(|format| *format == name)
+        .ok_or_else(|| TraceError::new(format!("no format {name:?}; there are {}", FORMATS.join(", "))))
+}
+
+/// The files of all CPUs, where a path is that of one (`x.blktrace.3`) or their common name (`x`).
+fn blktrace_files(path: &str) -> Vec<String> {
+    let numbered = |name: &str| {
+        let (stem, rest) = name.rsplit_once(".blktrace.")?;
+        let number = rest.split('.').next()?;
+        let ending = &rest[number.len()..];
+        let known = matches!(ending, "" | ".gz" | ".xz" | ".zst");
+        (known && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+            .then(|| (stem.to_owned(), number.parse::<u64>().ok()))
+    };
+    let whole = std::path::Path::new(path);
+    let Some(name) = whole.file_name().and_then(|name| name.to_str()) else { return Vec::new() };
+    let stem = match numbered(name) {
+        Some((stem, _)) => stem,
+        None if whole.exists() => return Vec::new(),
+        None => name.to_owned(),
+    };
+    let folder = whole.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(std::path::Path::new("."));
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut found: Vec<(Option<u64>, String)> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let file = entry.file_name().into_string().ok()?;
+            let (other, number) = numbered(&file)?;
+            (other == stem).then(|| (number, folder.join(&file).to_string_lossy().into_owned()))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().map(|entry| entry.1).collect()
+}

@@ -1,0 +1,239 @@
+//! Every reader, on small files as its tool writes them.
+
+mod support;
+
+use iolab_core::event::{Dimension, Op};
+use support::{blktrace, corpus, finish, histogram_line, read_bytes, Read, Record, COMPLETED, ISSUED, READ};
+
+fn read(name: &str) -> Read {
+    read_bytes(&corpus(name), name, None, None).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// (time ns, latency ns, offset, size, operation)
+type Row = (i64, Option<u64>, Option<u64>, Option<u64>, Op);
+
+fn rows(read: &Read) -> Vec<Row> {
+    read.events
+        .iter()
+        .map(|event| (event.time_ns, event.latency_ns, event.offset_bytes, event.size_bytes, event.op))
+        .collect()
+}
+
+const MS: i64 = 1_000_000;
+
+#[test]
+fn fio_logs_of_every_layout() {
+    let new = read("new_lat.1.log");
+    assert_eq!(new.format, "fio-lat");
+    assert_eq!(rows(&new)[1], (0, Some(1_242_815), Some(12_419_072), Some(8192), Op::Write));
+    assert_eq!(rows(&new)[3], (12 * MS, Some(9000), Some(14_139_392), Some(65_536), Op::Trim));
+    assert_eq!(rows(&read("prio_lat.1.log"))[1], (12 * MS, Some(7296), None, Some(4096), Op::Write));
+    assert_eq!(
+        rows(&read("prio_offset_clat.1.log"))[1],
+        (13 * MS, Some(7296), Some(99_999_999_999_999), Some(4096), Op::Write)
+    );
+    assert_eq!(rows(&read("noprio_lat.1.log"))[1], (12 * MS, Some(7296), None, Some(4096), Op::Write));
+    assert_eq!(rows(&read("offset_slat.1.log"))[2], (20 * MS, Some(989), Some(123_456_789_012), Some(4096), Op::Read));
+    assert_eq!(rows(&read("issue_clat.1.log"))[1], (4 * MS, Some(71_780), Some(2_097_152), Some(4096), Op::Write));
+    assert_eq!(rows(&read("issue_only_clat.1.log"))[1], (4 * MS, Some(71_780), None, Some(4096), Op::Write));
+    assert_eq!(rows(&read("crlf_lat.1.log")).len(), 2);
+}
+
+#[test]
+fn averaged_fio_logs_say_so() {
+    let averaged = read("averaged_lat.1.log");
+    assert!(averaged.averaged);
+    assert_eq!(rows(&averaged)[1], (500 * MS, Some(7178), None, None, Op::Write));
+    let both = read("both_lat.1.log");
+    assert!(both.averaged);
+    assert_eq!(rows(&both)[1], (501 * MS, Some(7178), None, None, Op::Write));
+    assert!(!read("new_lat.1.log").averaged);
+}
+
+#[test]
+fn what_fio_values_are_is_told_by_name_and_assumed_without() {
+    assert_eq!(read("run_bw.1.log").format, "fio-bw");
+    assert_eq!(rows(&read("run_bw.1.log"))[0], (MS, None, Some(1_007_616), Some(8192), Op::Read));
+    assert_eq!(read("run_iops.1.log").format, "fio-iops");
+    let unnamed = read_bytes(&corpus("new_lat.1.log"), "", None, None).unwrap();
+    assert_eq!(unnamed.format, "fio-lat");
+    assert_eq!(unnamed.assumptions.len(), 1);
+    assert_eq!(rows(&unnamed), rows(&read("new_lat.1.log")));
+    let ones = read_bytes(&corpus("run_iops.1.log"), "", None, None).unwrap();
+    assert_eq!(ones.format, "fio-iops");
+}
+
+#[test]
+fn microseconds_of_old_fio_are_told_by_littles_law() {
+    let old = read("old_lat.log");
+    assert_eq!((old.format, old.assumptions.len()), ("fio-lat-us", 1));
+    assert_eq!(rows(&old)[3], (24 * MS, Some(7_003_000), None, Some(4096), Op::Write));
+    let said = read_bytes(&corpus("old_lat.log"), "old_lat.log", Some("fio-lat"), None).unwrap();
+    assert_eq!(rows(&said)[3].1, Some(7003));
+    assert!(said.assumptions.is_empty());
+}
+
+#[test]
+fn damaged_lines_cost_themselves_and_are_counted() {
+    let damaged = read("damaged_lat.1.log");
+    assert_eq!(rows(&damaged).iter().map(|row| row.0 / MS).collect::<Vec<_>>(), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5]);
+    assert_eq!(damaged.work.ledger.damaged, 7);
+    assert_eq!(damaged.damaged_lines(), [12, 14, 15, 16, 17], "the first five, counted from 1, the blank line too");
+}
+
+#[test]
+fn histogram_logs_stand_for_many() {
+    let text = histogram_line(100, 0, 1856, &[(5, 3), (700, 2)]) + &histogram_line(200, 1, 1856, &[(64, 1)]);
+    let read = read_bytes(text.as_bytes(), "h_clat_hist.1.log", None, None).unwrap();
+    assert_eq!(read.format, "fio-hist");
+    let counts: Vec<_> = read.events.iter().map(|event| (event.op, event.latency_ns.unwrap(), event.count)).collect();
+    // bin 700: octave 700 / 64 - 1 = 9 shifts, 64 + 700 % 64 = 124 of them, and half a width
+    assert_eq!(counts, [(Op::Read, 5, 3), (Op::Read, (124 << 9) + 255, 2), (Op::Write, 64, 1)]);
+    let old = read_bytes(histogram_line(1, 0, 1216, &[(7, 1)]).as_bytes(), "", None, None).unwrap();
+    assert_eq!(old.events[0].latency_ns, Some(7000), "microseconds before fio 3.0");
+    let short = text.replace("200, 1, 8192, 0, ", "200, 1, 8192, ");
+    assert_eq!(read_bytes(short.as_bytes(), "", None, None).unwrap().work.ledger.damaged, 1);
+}
+
+#[test]
+fn blkparse_pairs_issue_and_completion() {
+    let read = read("blkparse.txt");
+    assert_eq!(read.format, "blkparse");
+    let found = rows(&read);
+    assert_eq!(found.len(), 5);
+    assert_eq!(found[0], (9_507_758, Some(9_499_151), Some(223_490 * 512), Some(8192), Op::Write));
+    assert_eq!(read.name(0, Dimension::Process).as_deref(), Some("kjournald"), "who queued it, not who issued it");
+    assert_eq!(read.name(2, Dimension::Process).as_deref(), Some("Web Content"));
+    assert_eq!(found[2], (10_011_000, Some(10_000_000), Some(64 * 512), Some(32 * 512), Op::Read));
+    assert_eq!(found[3], (10_500_000, None, Some(4096 * 512), Some(2048 * 512), Op::Trim));
+    assert_eq!(found[4], (10_900_000, Some(300_000), None, None, Op::Flush));
+    assert_eq!(read.name(0, Dimension::Device).as_deref(), Some("8,0"));
+    assert_eq!((read.work.ledger.unpaired, read.work.ledger.losses, read.work.ledger.damaged), (1, 3, 0));
+}
+
+#[test]
+fn blktrace_of_both_byte_orders_and_versions() {
+    for (little, version) in [(true, 7), (false, 7), (true, 8), (false, 8)] {
+        let read = read_bytes(&blktrace(little, version), "", None, None).unwrap();
+        assert_eq!(read.format, "blktrace");
+        assert_eq!(
+            rows(&read),
+            [
+                (9500, Some(8000), Some(4096), Some(4096), Op::Read),
+                (12_000, Some(10_000), Some(409_600), Some(4096), Op::Write)
+            ]
+        );
+        assert_eq!(read.name(0, Dimension::Process).as_deref(), Some("fio"));
+        assert_eq!(read.name(0, Dimension::Device).as_deref(), Some("8,0"));
+        assert_eq!(read.work.ledger.damaged + read.work.ledger.losses + read.work.ledger.unpaired, 0);
+    }
+}
+
+#[test]
+fn after_a_gap_no_latency_is_invented() {
+    let records = [Record::io(1, 10, READ | ISSUED, 8), Record::io(5, 90, READ | COMPLETED, 8)];
+    let bytes: Vec<u8> = records.iter().flat_map(|record| record.encode(true, 7)).collect();
+    let read = read_bytes(&bytes, "", None, None).unwrap();
+    assert_eq!(read.work.ledger.losses, 3);
+    assert_eq!(read.events[0].latency_ns, None);
+    assert_eq!(read.work.ledger.unpaired, 2);
+}
+
+#[test]
+fn blktrace_files_of_cpus_are_merged_by_time() {
+    let folder = std::env::temp_dir().join(format!("iolab-blktrace-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let on = |cpu: u32, record: Record| Record { cpu, ..record }.encode(true, 7);
+    let zero = [on(0, Record::io(1, 10, READ | ISSUED, 8)), on(0, Record::io(2, 70, READ | COMPLETED, 16))].concat();
+    let one = [on(1, Record::io(1, 20, READ | ISSUED, 16)), on(1, Record::io(2, 50, READ | COMPLETED, 8))].concat();
+    std::fs::write(folder.join("sda.blktrace.0"), zero).unwrap();
+    std::fs::write(folder.join("sda.blktrace.1"), one).unwrap();
+    std::fs::write(folder.join("sdb.blktrace.0"), b"another trace").unwrap();
+    for path in ["sda.blktrace.0", "sda.blktrace.1", "sda"] {
+        let path = folder.join(path);
+        let trace = iolab_core::trace::Trace::open(path.to_str().unwrap(), None, None).unwrap();
+        let found: Vec<_> = rows(&finish(trace).unwrap()).iter().map(|row| (row.0, row.1)).collect();
+        assert_eq!(found, [(50, Some(40)), (70, Some(50))], "{path:?}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn biosnoop_of_every_header() {
+    let plain = read("biosnoop.txt");
+    assert_eq!(plain.format, "biosnoop");
+    assert_eq!(rows(&plain)[2], (1_469_000, Some(1_240_000), Some(13_092_440 * 512), Some(8192), Op::Read));
+    assert_eq!(plain.name(2, Dimension::Process).as_deref(), Some("Web Content"));
+    assert_eq!(plain.name(2, Dimension::Device).as_deref(), Some("xvda1"));
+    assert_eq!(rows(&plain)[3], (1_588_000, Some(10_000_000), None, Some(0), Op::Trim));
+    assert_eq!((plain.work.ledger.losses, plain.work.ledger.damaged), (7, 1));
+    assert_eq!(
+        rows(&read("biosnoop_queue.txt"))[1],
+        (178_000, Some(250_000), Some(200_224_800 * 512), Some(4096), Op::Read)
+    );
+    assert_eq!(rows(&read("biosnoop_pattern.txt"))[1], (100_000, Some(250_000), Some(8192), Some(4096), Op::Read));
+    let bare = read("biosnoop_bare.txt");
+    assert_eq!(bare.assumptions.len(), 1);
+    assert_eq!(rows(&bare)[1], rows(&plain)[2]);
+}
+
+#[test]
+fn biosnoop_of_bpftrace() {
+    let read_bt = read("biosnoop_bt.txt");
+    assert_eq!(read_bt.format, "biosnoop-bt");
+    assert_eq!(rows(&read_bt)[1], (612 * MS, Some(2_000_000), None, None, Op::Other));
+    assert_eq!(read_bt.name(1, Dimension::Process).as_deref(), Some("Web Content"));
+    assert_eq!(read_bt.work.ledger.losses, 11);
+    assert_eq!(read("biosnoop_bt_old.txt").events.len(), 1);
+}
+
+#[test]
+fn iosnoop_of_dtrace_and_linux() {
+    let dtrace = read("iosnoop_dtrace.txt");
+    assert_eq!(dtrace.format, "iosnoop");
+    assert_eq!(rows(&dtrace)[0], (949_417_948_636_000, Some(11_985_000), Some(172_636 * 512), Some(2048), Op::Read));
+    assert_eq!(dtrace.name(2, Dimension::File).as_deref(), Some("/home/a file"));
+    let linux = read("iosnoop_linux.txt");
+    assert_eq!(rows(&linux)[0], (5_982_800_302_679_000, Some(620_000), Some(17_039_600 * 512), Some(4096), Op::Write));
+    assert_eq!(linux.name(0, Dimension::Device).as_deref(), Some("202,1"));
+    let error = read_bytes(&corpus("iosnoop_untimed.txt"), "", None, None).unwrap_err();
+    assert!(error.0.contains("without times"), "{error}");
+}
+
+#[test]
+fn tables_by_header_and_by_columns() {
+    let named = read("named.csv");
+    assert_eq!(named.format, "csv");
+    assert_eq!(rows(&named)[0], (10_500, Some(2500), Some(4096), Some(512), Op::Read));
+    assert_eq!(rows(&named)[1], (20_000, None, None, Some(4096), Op::Write));
+    assert_eq!(named.name(0, Dimension::Process).as_deref(), Some("a, \"b\""));
+    assert_eq!(named.damaged_lines(), [5, 6]);
+    let columns = Some("time:ms,latency:us,offset:sectors,op");
+    let plain = read_bytes(&corpus("plain.tsv"), "plain.tsv", None, columns).unwrap();
+    assert_eq!(rows(&plain)[0], (1_500_000, Some(250_000), Some(4096), None, Op::Write));
+    let skipped = read_bytes(b"x;1\ny;2\n", "", None, Some("-,time:s")).unwrap();
+    assert_eq!(rows(&skipped)[1].0, 2_000_000_000);
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_line() {
+    let refused = |bytes: &[u8], format, columns| read_bytes(bytes, "", format, columns).unwrap_err().0;
+    let cases = [
+        (refused(b"", None, None), "empty"),
+        (refused(&corpus("noise.bin"), None, None), "no trace that is known"),
+        (refused(b"1,2\n", None, Some("time,latency:ns")), "needs a unit"),
+        (refused(b"1,2\n", None, Some("time:parsec")), "no unit \"parsec\""),
+        (refused(b"1,2\n", None, Some("latency:ns,op")), "no time"),
+        (refused(b"1,2\n", None, Some("time:s,time:s")), "twice"),
+        (refused(b"1,2\n", None, Some("time:s,colour")), "no column"),
+        (refused(b"1,2\n", Some("biosnoop"), Some("time:s")), "another format"),
+        (refused(b"1,2\n", Some("blktrac"), None), "no format"),
+        (refused(b"time,latency_ns\n1,2\n", None, None), "needs a unit"),
+        (refused(b"hello\n", Some("fio-lat"), None), "no log of fio"),
+        (refused(b"hello\n", Some("fio-hist"), None), "no histogram log"),
+        (refused(b"hello\n", Some("iosnoop"), None), "no header"),
+    ];
+    for (error, wanted) in cases {
+        assert!(error.contains(wanted) && !error.contains('\n'), "{error:?} says nothing of {wanted:?}");
+    }
+}

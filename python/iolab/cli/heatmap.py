@@ -1,0 +1,196 @@
+"""`iolab heatmap`: what the I/O of a trace looks like over time: latency, offset or size."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from .options import PATH, say
+
+if TYPE_CHECKING:
+    from ..heatmap.figure import Named
+    from ..heatmap.model import View
+    from ..recording.conditions import Where
+    from ..recording.counts import HeatCounts, Weight, Y
+    from ..recording.trace import Trace
+
+SUFFIXES = (".png", ".svg", ".html")
+COLUMNS = {".png": 2000, ".svg": 2000, ".html": 2000}
+"""Columns of time that are counted; pictures join them until they fit, a page shows them all when it is zoomed."""
+
+
+@click.command("heatmap", short_help="Draw latency, offset or size over time: in the terminal, as picture or page.")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
+@click.option("--y", "ys", default="latency", show_default=True, metavar="WHAT",
+              help="latency, offset or size; several with commas, or all.")
+@click.option("-o", "--output", type=PATH, help="A .png, .svg or .html file. Default: the terminal.")
+@click.option("--where", "where", multiple=True, metavar="CONDITION",
+              help="Keep only these I/Os: 'op=write,device=sda', 'latency>=10ms', 'size=8KiB..64KiB'; may be given again.")
+@click.option("--crop", metavar="SHARE", help="Leave this share of the I/Os above the map: 0, 0.01%, 0.1%, 1%, 5%. "
+              "Default: 0.1% where y is linear, 0 where it is logarithmic or an offset.")
+@click.option("--y-range", metavar="LOW..HIGH", help="The part of y to show, with units: 0..10ms, 4KiB..1MiB.")
+@click.option("--y-scale", type=click.Choice(("log", "linear")), help="Default: linear for offsets, else log.")
+@click.option("--color", type=click.Choice(("rank", "log", "linear")), default="rank", show_default=True,
+              help="How counts become colours: by rank every step is equally frequent, so rare things show.")
+@click.option("--weight", type=click.Choice(("count", "time")), default="count", show_default=True,
+              help="Count I/Os, or add up the time they took.")
+@click.option("--against", type=PATH, help="A second trace: both maps on one scale, and their difference.")
+@click.option("--percentiles", is_flag=True, help="Draw the 50th, 90th and 99th percentile and the mean of each column.")
+@click.option("--format", "kind", metavar="FORMAT", help="The trace's format. Default: found by content.")
+@click.option("--columns", metavar="FIELDS", help="What the columns of a CSV hold: 'time:us,latency:ns,offset:bytes,-,op'.")
+@click.option("--theme", type=click.Choice(("light", "dark")), help="Default: light for files, the terminal's own there.")
+@click.option("--screen", type=click.Choice(("truecolor", "256", "grey", "text")), help="What the terminal can show. Default: found out.")
+def command(paths: tuple[Path, ...], ys: str, output: Path | None, where: tuple[str, ...], crop: str | None, y_range: str | None,
+            y_scale: Literal["log", "linear"] | None, color: Literal["rank", "log", "linear"], weight: Weight, against: Path | None,
+            percentiles: bool, kind: str | None, columns: str | None, theme: Literal["light", "dark"] | None,
+            screen: Literal["truecolor", "256", "grey", "text"] | None) -> None:
+    """Draw heat maps of I/O: time runs to the right, latency, offset or size upwards, and colour says how many.
+
+    Each PATH is a trace of any known format, found by content (gzip, xz and zstd are unpacked); `-` is standard input.
+    Several are added up, as the logs of several jobs are.
+    """
+    from ..errors import UsageError
+    from ..recording.conditions import parse_where
+    from ..recording.trace import STDIN, Trace
+
+    kinds = _kinds(ys)
+    suffix = _suffix(output)
+    if STDIN in paths and (len(kinds) > 1 or len(paths) > 1 or against is not None or suffix == ".html"):
+        raise UsageError("standard input can be read only once", where="heatmap", hint="save the trace into a file first")
+    conditions = parse_where(where)
+    made = [Trace(path, kind, columns, conditions) for path in paths]
+    other = [] if against is None else [Trace(against, kind, columns, conditions)]
+    width, height = shutil.get_terminal_size((100, 40))
+    wanted = COLUMNS.get(suffix, 8 * max(10, width - 11))
+    label = paths[0].name if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"
+    if paths == (STDIN,):
+        label = "standard input"
+    groups = []
+    for y in kinds:
+        view = _view(y, crop, y_range, y_scale, color)
+        groups.append((view, _maps([(label, made), *((each.path.name, [each]) for each in other)], y, view, wanted, weight,
+                                   parts=suffix == ".html")))
+    if suffix == ".html":
+        assert output is not None
+        from ..report.heatmap_page import build
+
+        _write(output, build(groups, _title(groups), conditions=where, percentiles=percentiles).encode())
+    elif output is not None:
+        _picture(groups, output, suffix, percentiles=percentiles, dark=theme == "dark")
+    else:
+        _terminal(groups, width, height, percentiles=percentiles, theme=theme, screen=screen)
+
+
+def _kinds(text: str) -> list[Y]:
+    from ..errors import UsageError
+    from ..recording.counts import UNITS
+
+    asked = list(UNITS) if text == "all" else [part.strip() for part in text.split(",")]
+    found: list[Y] = [y for y in UNITS if y in asked]
+    if not asked or set(asked) - set(found):
+        raise UsageError(f"there is no map of '{text}'", where="--y", hint=f"there are {', '.join(UNITS)} and all")
+    return sorted(found, key=asked.index)
+
+
+def _suffix(output: Path | None) -> str:
+    from ..errors import UsageError
+
+    if output is None:
+        return ""
+    if output.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"'{output.name}' is no kind of file that a map can be written into", where="-o",
+                         hint=f"end its name with {', '.join(SUFFIXES)}")
+    if not output.parent.is_dir():
+        raise UsageError("there is no such directory", where=output.parent)
+    return output.suffix.lower()
+
+
+def _view(y: Y, crop: str | None, y_range: str | None, y_scale: Literal["log", "linear"] | None,
+          color: Literal["rank", "log", "linear"]) -> View:
+    from ..errors import UsageError
+    from ..heatmap.model import View
+    from ..recording.conditions import parse_range
+    from ..units import parse_quantity
+
+    scale = y_scale or ("linear" if y == "offset" else "log")
+    low, high = parse_range(y_range, "time" if y == "latency" else "size") if y_range is not None else (None, None)
+    if crop is None:
+        share = 0.001 if scale == "linear" and y != "offset" and high is None else 0.0
+    else:
+        if y_range is not None:
+            raise UsageError("--crop and --y-range both say where the map ends", hint="give one of them")
+        share = parse_quantity(crop, "share")
+        if not 0 <= share < 1:
+            raise UsageError(f"'{crop}' is no share to leave out", where="--crop", hint="such as 0, 0.1% or 5%")
+    return View(scale, share, low, high, color)
+
+
+def _maps(named: list[tuple[str, list[Trace]]], y: Y, view: View, columns: int, weight: Weight, *, parts: bool) -> list[Named]:
+    """Counts of each set of traces added up, all on the same columns and buckets; with `parts`, also whose they are."""
+    from ..heatmap.figure import Named
+    from ..recording.breakdown import dimensions
+    from ..recording.counts import merge
+    from ..recording.trace import counts_alike
+
+    # offsets have equal buckets, so a range has to be known when they are counted; latency and size are cut afterwards
+    low, high = (view.low, view.high) if y == "offset" else (None, None)
+
+    def read(trace: Trace, more: Where | None = None, *, interval_ns: int | None = None) -> HeatCounts:
+        return trace.counts(y, interval_ns=interval_ns, columns=columns, weight=weight, low=low, high=high, more=more)
+
+    every = counts_alike([trace for _, traces in named for trace in traces],
+                         lambda trace, interval_ns: read(trace, interval_ns=interval_ns))
+    found = []
+    for label, traces in named:
+        counts, every = merge(every[:len(traces)]), every[len(traces):]
+        known, left = dimensions(traces, counts, partial(read, interval_ns=counts.interval_ns)) if parts and len(counts.count) else ([], [])
+        if left:
+            say(f"note: {label} is too large to tell {' and '.join(left)} apart in the page")
+        found.append(Named(label, counts, tuple(known)))
+    return found
+
+
+def _title(groups: list[tuple[View, list[Named]]]) -> str:
+    return f"I/O of {' against '.join(named.label for named in groups[0][1])}"
+
+
+def _picture(groups: list[tuple[View, list[Named]]], output: Path, suffix: str, *, percentiles: bool, dark: bool) -> None:
+    from ..heatmap.figure import panels
+    from ..heatmap.svg import LAYOUT, svg, svg_png
+    from ..heatmap.theme import DARK, LIGHT
+
+    drawn = [panel for view, maps in groups for panel in panels(maps, view, LAYOUT, percentiles=percentiles, difference=len(maps) > 1)]
+    title = _title(groups)
+    document = svg(drawn, title, DARK if dark else LIGHT)
+    _write(output, document.encode() if suffix == ".svg" else svg_png(document, title))
+
+
+def _terminal(groups: list[tuple[View, list[Named]]], width: int, height: int, *, percentiles: bool,
+              theme: Literal["light", "dark"] | None, screen: Literal["truecolor", "256", "grey", "text"] | None) -> None:
+    from ..heatmap.figure import panels
+    from ..heatmap.terminal import draw, layout_of, mode_of, theme_of
+    from ..heatmap.theme import THEMES
+
+    mode = screen or mode_of(os.environ, sys.stdout.isatty())
+    colours = THEMES[theme] if theme else theme_of(os.environ)
+    count = sum(len(maps) + (len(maps) > 1) for _, maps in groups)
+    layout = layout_of(width, max(height - 2, 16 * count), count, mode)
+    for view, maps in groups:
+        for panel in panels(maps, view, layout, percentiles=percentiles, difference=len(maps) > 1):
+            click.echo("\n".join(draw(panel, layout, mode, colours)), color=mode != "text")
+
+
+def _write(output: Path, content: bytes) -> None:
+    from ..errors import IolabError
+
+    try:
+        output.write_bytes(content)
+    except OSError as error:
+        raise IolabError(f"can't be written: {error.strerror}", where=output) from None
+    say(f"wrote {output} ({len(content) / 1e3:.0f} kB)")

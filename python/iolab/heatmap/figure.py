@@ -1,0 +1,126 @@
+"""Maps made ready to be drawn: panels on one time axis, with common scales where they are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from ..errors import UsageError
+from ..recording.breakdown import Dimension
+from ..recording.counts import UNITS, HeatCounts
+from . import overlays, words
+from .model import Cells, Frame, View, cells_of, frame_of, gaps
+from .scale import Floats, Scale, scale_of
+from .ticks import quantity
+
+LINE_STEPS = 100
+"""Percentiles change at most so often across a map."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Room that a renderer has: cells across at most, pixels up for a map, and how many of them a row is at least."""
+
+    columns: int
+    height: int
+    least: float
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One map, ready to draw.
+
+    Attributes:
+        label: what it is of; heading: with its counts; y, unit: what stands on the axis, "ns" or "B".
+        frame, cells, scale: where, how many and which level; signed: a difference, second minus first.
+        gaps: spans of columns without data, in columns; lines: name to a value for each column, nan where there is none.
+        notes: what is not shown and what was lost; weight: "count" or "time".
+    """
+
+    label: str
+    heading: str
+    y: str
+    unit: str
+    frame: Frame
+    cells: Cells
+    scale: Scale
+    signed: bool = False
+    gaps: tuple[tuple[float, float], ...] = ()
+    lines: dict[str, Floats] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    weight: str = "count"
+
+    @cached_property
+    def levels(self) -> Floats:
+        """Level of each cell, nan for background; from -1 to 1 where signed."""
+        found = self.scale.level(self.cells.counts)
+        return np.where(self.cells.counts < 0, -found, found) if self.signed else found
+
+    @property
+    def columns(self) -> int:
+        """Columns across."""
+        return int(self.cells.counts.shape[1])
+
+    @property
+    def span_ns(self) -> float:
+        """Length of the time axis."""
+        return float(self.columns * self.cells.column_ns)
+
+
+@dataclass(frozen=True)
+class Named:
+    """Counts with what they are called, and whose they are where that was asked for."""
+
+    label: str
+    counts: HeatCounts
+    dimensions: tuple[Dimension, ...] = ()
+
+
+def panels(maps: Sequence[Named], view: View, layout: Layout, *, percentiles: bool = False, difference: bool = False) -> list[Panel]:
+    """Panels of maps of one kind of y on common axes and one scale of colour; with `difference` of two, theirs last.
+
+    Offsets are addresses and get no percentiles. Raises UsageError for percentiles of time spent, FormatError where
+    nothing is left to draw.
+    """
+    counts = [each.counts for each in maps]
+    if percentiles and counts[0].weight != "count":
+        raise UsageError("percentiles are of I/Os, not of time spent", hint="leave out --weight time or --percentiles")
+    frame = frame_of(counts, view)
+    most = max(each.columns for each in counts)
+    factor = max(1, -(-most // layout.columns))
+    across = -(-most // factor)
+    cells = [cells_of(each, frame, columns=across, factor=factor, height=layout.height, least=layout.least) for each in counts]
+    scale = scale_of([each.counts for each in cells], view.color)
+    unit = UNITS[counts[0].y]
+    found = []
+    for named, each in zip(maps, cells, strict=True):
+        drawn, pace = _lines(named.counts, factor, across) if percentiles and named.counts.y != "offset" else ({}, "")
+        notes = [words.begins(named.counts), pace,
+                 *words.outside(named.counts, each, frame.high, frame.low, unit), *words.losses(named.counts)]
+        found.append(Panel(
+            named.label, words.headline(named.label, named.counts, each), named.counts.y, unit, frame, each, scale,
+            gaps=tuple((start / factor, end / factor) for start, end in gaps(named.counts)), lines=drawn,
+            notes=tuple(note for note in notes if note), weight=named.counts.weight))
+    if difference:
+        found.append(_difference(found[0], found[1], view))
+    return found
+
+
+def _lines(counts: HeatCounts, factor: int, across: int) -> tuple[dict[str, Floats], str]:
+    """Percentiles and mean for each column, from spans long enough that a line can be followed; and how long they are."""
+    joined = -(-across // LINE_STEPS)
+    spans = overlays.lines(counts.coarser(columns=factor * joined), -(-across // joined))
+    pace = f"lines of each {quantity(counts.interval_ns * factor * joined, 'ns')}"
+    return dict(zip(overlays.names(), np.repeat(spans, joined, axis=1)[:, :across], strict=True)), pace
+
+
+def _difference(first: Panel, second: Panel, view: View) -> Panel:
+    """Second minus first, cell by cell, on a scale of its own."""
+    cells = Cells(first.cells.column_ns, first.cells.edges, second.cells.counts - first.cells.counts,
+                  second.cells.above - first.cells.above, second.cells.below - first.cells.below)
+    heading = f"difference: {second.label} minus {first.label} (blue: fewer, orange: more)"
+    return Panel("difference", heading, first.y, first.unit, first.frame, cells, scale_of([cells.counts], view.color), signed=True,
+                 weight=first.weight)

@@ -1,0 +1,18 @@
+"""What levels of colour stand for, in words."""
+
+from __future__ import annotations
+
+import math
+
+from . import ticks
+from .figure import Panel
+
+
+def legend_text(panel: Panel, level: float) -> str:
+    """The count at a level between 0 and 1, or -1 and 1 for a difference; empty where the map is."""
+    count = 0.0 if panel.signed and level == 0 else panel.scale.count_at(abs(level))
+    if math.isnan(count):
+        return ""
+    text = ticks.quantity(count, "ns", 3) if panel.weight == "time" else ticks.quantity(round(count), "", 9)
+    sign = "" if not panel.signed or not count else ("+" if level > 0 else "-")
+    return sign + text

@@ -1,0 +1,189 @@
+"""From counts to cells: which part of y is shown, in which rows and columns. Every count lies in one cell, or is counted
+as above or below.
+
+Three spaces follow each other: *values* (ns or bytes, the buckets' bounds), *positions* (0 at the bottom of the map to
+1 at its top, along a linear or logarithmic scale), and *pixels* (or characters) of whoever draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from ..errors import FormatError
+from ..recording.counts import HeatCounts, Integers, summed
+from ..recording.grids import Linear
+from .scale import Floats, Kind
+
+YScale: TypeAlias = Literal["log", "linear"]
+
+_LEAST_SPAN = 4.0
+"""A logarithmic axis that follows the data spans at least this factor."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What is asked for: the scale of y, the share of I/Os to leave above the map, a range of y, the scale of colour."""
+
+    y_scale: YScale
+    crop: float = 0.0
+    low: int | None = None
+    high: int | None = None
+    color: Kind = "rank"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The part of y that is shown, from `low` to `high` (exclusive), both bounds of buckets."""
+
+    low: float
+    high: float
+    y_scale: YScale
+
+    def position(self, values: Floats) -> Floats:
+        """Values as positions; beyond the frame they lie below 0 or above 1."""
+        if self.y_scale == "linear":
+            return (values - self.low) / (self.high - self.low)
+        low, high = math.log(self.low), math.log(self.high)
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.maximum(values, 0))
+        result: Floats = (logs - low) / (high - low)
+        return result
+
+    def value(self, position: float) -> float:
+        """The value at a position."""
+        if self.y_scale == "linear":
+            return self.low + position * (self.high - self.low)
+        return float(math.exp(math.log(self.low) + position * (math.log(self.high) - math.log(self.low))))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Rows and columns of counts.
+
+    Attributes:
+        column_ns: length of a column; edges: bounds of the rows in values, ascending, one more than rows.
+        counts: shape (rows, columns), row 0 being the lowest; signed where it is a difference.
+        above, below: what lies outside the frame.
+    """
+
+    column_ns: int
+    edges: Floats
+    counts: Integers
+    above: int
+    below: int
+
+
+def frame_of(maps: Sequence[HeatCounts], view: View) -> Frame:
+    """The frame that suits all these maps together, so that they can be compared.
+
+    A range wins over a crop; a crop leaves at most that share of all counts above, and ends with a whole bucket.
+    FormatError where nothing is left to show.
+    """
+    held = [each for each in maps if len(each.count)]
+    if not held:
+        raise FormatError("nothing is left to draw", hint=_why_nothing(maps))
+    grid = held[0].grid
+    lowest, highest = min(int(each.index.min()) for each in held), max(int(each.index.max()) for each in held)
+    last = highest
+    if view.high is not None:
+        last = grid.index(max(view.high - 1, 0))
+    elif view.crop > 0:
+        last = _crop_index(held, view.crop)
+    first = lowest
+    if view.low is not None:
+        first = grid.index(view.low)
+    elif view.y_scale == "linear" and not isinstance(grid, Linear):
+        first = 0
+    if view.high is not None and view.low is None:
+        first = min(first, last)
+    if first > last or first > highest or last < lowest:
+        raise FormatError("no I/O lies in the range of y that was asked for", hint="leave --y-range out to see all")
+    bounds = grid.bounds(first, last)
+    if view.y_scale == "log" and view.low is None and view.high is None and bounds[-1] < _LEAST_SPAN * max(bounds[0], 0.5):
+        # a single size would fill the map from bottom to top: give it room to be seen as one
+        around = (_LEAST_SPAN * max(bounds[0], 0.5) / bounds[-1]) ** 0.5
+        bounds = grid.bounds(grid.index(bounds[0] / around), grid.index(bounds[-1] * around))
+    low = float(bounds[0])
+    if view.y_scale == "log":
+        low = max(low, 0.5)
+    return Frame(low, float(bounds[-1]), view.y_scale)
+
+
+def cells_of(counts: HeatCounts, frame: Frame, *, columns: int, factor: int, height: float, least: float) -> Cells:
+    """Cells of one map: `factor` columns in one, buckets joined until a row is `least` of `height` pixels high."""
+    coarse = counts.coarser(columns=factor)
+    grid = coarse.grid
+    first, last = grid.index(frame.low if frame.low >= 1 else 0), grid.index(frame.high - 1)
+    bounds = grid.bounds(first, last)
+    starts = joined_rows((frame.position(np.maximum(bounds, frame.low)) * height).tolist(), least)
+    edges = bounds[[*starts, len(bounds) - 1]]
+    edges[0] = frame.low
+    rows = np.searchsorted(np.array(starts), coarse.index - first, side="right") - 1
+    inside = (coarse.index >= first) & (coarse.index <= last)
+    cells = np.zeros((len(starts), columns), dtype=np.int64)
+    np.add.at(cells, (rows[inside], coarse.column[inside]), coarse.count[inside])
+    return Cells(coarse.interval_ns, edges, cells, above=int(coarse.count[coarse.index > last].sum()),
+                 below=int(coarse.count[coarse.index < first].sum()))
+
+
+def joined_rows(edges: Sequence[float], least: float) -> list[int]:
+    """First bucket of each row: buckets between these edges (pixels, ascending) join until a row is `least` high.
+
+    What remains at the top joins the last row. The page does the same while it is zoomed (`web/src/canvas/rows.ts`).
+    """
+    starts, start = [0], edges[0]
+    for bucket in range(1, len(edges) - 1):
+        if edges[bucket] - start >= least - 1e-9:
+            starts.append(bucket)
+            start = edges[bucket]
+    if len(starts) > 1 and edges[-1] - edges[starts[-1]] < least - 1e-9:
+        starts.pop()
+    return starts
+
+
+def gaps(counts: HeatCounts) -> list[tuple[int, int]]:
+    """Runs of columns (first, one past the last) without a single I/O where ten were due.
+
+    Due at the rate of what came before or after, whichever is less, over four times the run's length but at least 20
+    columns. By chance that happens less than once in 20 000 times (Poisson), so there the recording or the storage stood
+    still. A map under conditions has none: an empty column there says only that nothing met them.
+    """
+    if counts.conditional or not len(counts.column) or not counts.events:
+        return []
+    held, sums = summed(counts.column, counts.count)
+    # time spent stands for I/Os in proportion
+    seen = np.concatenate([[0], np.cumsum(sums)]) * (counts.events / counts.total)
+    found = []
+    for place in np.flatnonzero(np.diff(held) > 1).tolist():
+        start, end = int(held[place]) + 1, int(held[place + 1])
+        around = max(20, 4 * (end - start))
+        first, last = max(0, start - around), min(counts.columns, end + around)
+        before = seen[place + 1] - seen[np.searchsorted(held, first)]
+        after = seen[np.searchsorted(held, last)] - seen[place + 1]
+        if (end - start) * min(before / (start - first), after / (last - end)) >= 10:
+            found.append((start, end))
+    return found
+
+
+def _crop_index(maps: Sequence[HeatCounts], crop: float) -> int:
+    """The lowest last bucket that leaves at most `crop` of all counts above it."""
+    index = np.concatenate([each.index for each in maps])
+    count = np.concatenate([each.count for each in maps])
+    order = np.argsort(index, kind="stable")
+    kept = np.cumsum(count[order])
+    place = int(np.searchsorted(kept, math.ceil(kept[-1] * (1 - crop) - 1e-9)))
+    return int(index[order][min(place, len(order) - 1)])
+
+
+def _why_nothing(maps: Sequence[HeatCounts]) -> str:
+    """What became of the I/Os of empty maps."""
+    filtered, without, outside, damaged = (sum(getattr(each, name) for each in maps)
+                                           for name in ("filtered", "without_y", "outside", "damaged"))
+    parts = [f"{filtered} I/Os do not meet --where" if filtered else "", f"{without} I/Os have no {maps[0].y}" if without else "",
+             f"{outside} I/Os lie outside --y-range" if outside else "", f"{damaged} lines are damaged" if damaged else ""]
+    return ", ".join(part for part in parts if part) or "the trace holds no I/O"

@@ -1,0 +1,78 @@
+"""What stands in words about a map: what was counted, what is not shown, what was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from ..recording.counts import HeatCounts, Y
+from .model import Cells
+from .ticks import quantity
+
+TITLES: dict[Y, str] = {"latency": "Latency", "offset": "Offset", "size": "Size"}
+
+_EPOCH = 10**17
+"""Later than this (March 1973) a time in ns counts from 1970; earlier ones count from the trace's own start."""
+
+
+def number(value: float) -> str:
+    """A count with thin groups of three."""
+    return f"{value:,.0f}".replace(",", " ")
+
+
+def ios(count: int) -> str:
+    """`1 I/O`, `12 345 I/Os`."""
+    return f"{number(count)} I/O{'' if count == 1 else 's'}"
+
+
+def amount(counts: HeatCounts, value: float) -> str:
+    """A cell's worth: I/Os, or the time spent in them."""
+    return quantity(value, "ns") if counts.weight == "time" else ios(round(value))
+
+
+def headline(label: str, counts: HeatCounts, cells: Cells) -> str:
+    """`reads.log: 120 000 I/Os over 60 s, 200 ms a column`."""
+    spent = f", {quantity(counts.total, 'ns')} spent in them" if counts.weight == "time" else ""
+    return f"{label}: {ios(counts.events)} over {quantity(counts.span_ns, 'ns')}{spent}, {quantity(cells.column_ns, 'ns')} a column"
+
+
+def outside(counts: HeatCounts, cells: Cells, high: float, low: float, unit: str) -> list[str]:
+    """What lies above and below the map."""
+    found = []
+    share = f" ({100 * cells.above / counts.total:.2g} %)" if cells.above else ""
+    if cells.above:
+        found.append(f"{amount(counts, cells.above)}{share} above the crop, from {quantity(high, unit)} on")
+    if cells.below:
+        found.append(f"{amount(counts, cells.below)} below {quantity(low, unit)}")
+    if counts.outside:
+        found.append(f"{ios(counts.outside)} outside the range")
+    return found
+
+
+def losses(counts: HeatCounts) -> list[str]:
+    """What could not be counted, and why; nothing is lost silently."""
+    found = []
+    if counts.damaged:
+        found.append(f"{number(counts.damaged)} damaged line{'s' if counts.damaged > 1 else ''} left out")
+    if counts.lost:
+        found.append(f"the tracer lost {number(counts.lost)} records")
+    if counts.unpaired:
+        found.append(f"{number(counts.unpaired)} starts or completions without their other half")
+    if counts.without_y:
+        missing = "latency" if counts.weight == "time" else counts.y
+        found.append(f"{ios(counts.without_y)} without {missing}")
+    if counts.averaged:
+        found.append("each line of the log is the mean of a window, not one I/O")
+    return [*found, *counts.assumptions]
+
+
+def begins(counts: HeatCounts) -> str:
+    """When the map begins, where its times count from 1970; else nothing."""
+    if counts.t0_ns < _EPOCH:
+        return ""
+    return f"begins {datetime.fromtimestamp(counts.t0_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Parts with dots between; empty ones are left out."""
+    return " · ".join(part for part in parts if part)

@@ -1,0 +1,55 @@
+"""Counts of each value of a dimension (operation, device, process, file, job), so that a part of a map can say whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .conditions import NAMES, Where
+from .counts import HeatCounts, alike, merge
+from .trace import Trace
+
+MOST = 8
+"""Values of a dimension that are told apart; the rest are one part, `other`."""
+
+BUDGET = 2**30
+"""Bytes of traces to read again for this; beyond, fewer dimensions are told apart."""
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """Values of a dimension with their counts, most frequent first; they add up to the whole map."""
+
+    name: str
+    parts: tuple[tuple[str, HeatCounts], ...]
+
+
+def dimensions(traces: Sequence[Trace], whole: HeatCounts,
+               read: Callable[[Trace, Where], HeatCounts]) -> tuple[list[Dimension], list[str]]:
+    """Dimensions in which the traces have more than one value, and the names of those left out for the traces' size.
+
+    `read` counts a trace under further conditions, on the whole's columns. One pass is made for each value.
+    """
+    budget, size = BUDGET, sum(trace.path.stat().st_size for trace in traces)
+    summaries = [trace.summary() for trace in traces]
+    found, left = [], []
+    for name in NAMES:
+        ios: dict[str, int] = {}
+        for summary in summaries:
+            for value, count in summary.names(name):
+                ios[value] = ios.get(value, 0) + count
+        values = sorted(ios, key=lambda value: (-ios[value], value))[:MOST]
+        if not values or (len(values) == 1 and ios[values[0]] >= sum(summary.events for summary in summaries)):
+            continue
+        if len(values) * size > budget:
+            left.append(name)
+            continue
+        budget -= len(values) * size
+        parts = [merge(alike([read(trace, {name: [value]}) for trace in traces])) for value in values]
+        same = alike([whole, *parts])[1:]
+        named = list(zip(values, same, strict=True))
+        rest = whole.minus([part for part in same if len(part.count)])
+        if len(rest.count):
+            named.append(("other", rest))
+        found.append(Dimension(name, tuple(named)))
+    return found, left

@@ -1,0 +1,155 @@
+"""Counts over time and value: what a heat map draws. Merging is addition, coarsening is exact, nothing is averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UsageError
+from .grids import Grid, Linear, LogLinear
+
+Y: TypeAlias = Literal["latency", "offset", "size"]
+Weight: TypeAlias = Literal["count", "time"]
+Integers: TypeAlias = "npt.NDArray[np.int64]"
+
+_TALLIES = ("events", "damaged", "without_y", "filtered", "outside", "lost", "unpaired")
+
+UNITS: dict[Y, str] = {"latency": "ns", "offset": "B", "size": "B"}
+"""The unit of each kind of y; both are whole numbers."""
+
+
+@dataclass(frozen=True)
+class HeatCounts:
+    """I/Os (or the time they took) by column of time and bucket of value, without the empty ones.
+
+    Attributes:
+        y: what the buckets are of; t0_ns: start of column 0; interval_ns: length of a column.
+        grid: the buckets.
+        column, index, count: three arrays of one length, ascending by column, then index; counts above zero.
+        weight: "count" (I/Os) or "time" (nanoseconds spent in them).
+        events: I/Os counted; damaged: lines or records that could not be read; without_y: I/Os that lack the value;
+        filtered: I/Os left out by conditions; outside: I/Os beyond the range that was read; lost: records that the
+        tracer lost; unpaired: starts without completion and the reverse.
+        averaged: whether each line is the mean of a window, not one I/O; assumptions: what the trace leaves open.
+        conditional: whether conditions were asked for (then an empty column says nothing of the recording).
+    """
+
+    y: Y
+    t0_ns: int
+    interval_ns: int
+    grid: Grid
+    column: Integers
+    index: Integers
+    count: Integers
+    weight: Weight = "count"
+    events: int = 0
+    damaged: int = 0
+    without_y: int = 0
+    filtered: int = 0
+    outside: int = 0
+    lost: int = 0
+    unpaired: int = 0
+    averaged: bool = False
+    conditional: bool = False
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """Sum of all counts."""
+        return int(self.count.sum())
+
+    @property
+    def columns(self) -> int:
+        """Columns from the first to the last with a count."""
+        return int(self.column[-1]) + 1 if len(self.column) else 0
+
+    @property
+    def span_ns(self) -> int:
+        """From the start of the first column to the end of the last."""
+        return self.columns * self.interval_ns
+
+    def by_index(self) -> tuple[Integers, Integers]:
+        """(indices ascending, counts) over all time."""
+        return summed(self.index, self.count)
+
+    def coarser(self, *, columns: int = 1, steps: int = 0) -> HeatCounts:
+        """`columns` columns in one, and `steps` bits of resolution fewer; both exact."""
+        index = self.index
+        if steps:
+            fine = np.unique(index)
+            index = np.array(self.grid.coarsened(fine.tolist(), steps), dtype=np.int64)[np.searchsorted(fine, index)]
+        column, index, count = _canonical(self.column // columns, index, self.count)
+        return replace(self, interval_ns=self.interval_ns * columns, grid=self.grid.coarser(steps), column=column,
+                       index=index, count=count)
+
+    def minus(self, parts: Sequence[HeatCounts]) -> HeatCounts:
+        """What remains after taking away parts of it; same columns and buckets."""
+        column = np.concatenate([self.column, *(part.column for part in parts)])
+        index = np.concatenate([self.index, *(part.index for part in parts)])
+        count = np.concatenate([self.count, *(-part.count for part in parts)])
+        column, index, count = _canonical(column, index, count)
+        return replace(self, column=column, index=index, count=count, events=self.events - sum(part.events for part in parts))
+
+
+def alike(maps: Sequence[HeatCounts]) -> list[HeatCounts]:
+    """The same maps on the same buckets: the coarsest resolution among them, and equal buckets from the lowest start on. Exact."""
+    held = [each for each in maps if len(each.count)]
+    grids = [each.grid for each in held]
+    if all(isinstance(grid, LogLinear) for grid in grids):
+        fewest = min((grid.bits for grid in grids if isinstance(grid, LogLinear)), default=0)
+        return [each.coarser(steps=each.grid.bits - fewest) if len(each.count) and isinstance(each.grid, LogLinear) else each
+                for each in maps]
+    if not all(isinstance(grid, Linear) for grid in grids):
+        raise UsageError("equal buckets and the logarithmic grid can't be shown together")
+    width = max(grid.width for grid in grids if isinstance(grid, Linear))
+    wide = [each.coarser(steps=(width // each.grid.width).bit_length() - 1) if len(each.count) and isinstance(each.grid, Linear) else each
+            for each in maps]
+    low = min(each.grid.low for each in wide if len(each.count) and isinstance(each.grid, Linear))
+    return [replace(each, grid=Linear(low, width), index=each.index + (each.grid.low - low) // width)
+            if len(each.count) and isinstance(each.grid, Linear) else each for each in wide]
+
+
+def merge(parts: Sequence[HeatCounts]) -> HeatCounts:
+    """Several traces of the same time as one: counts add up.
+
+    Columns start at multiples of their length, so those of the parts coincide. UsageError where columns or buckets
+    differ.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    # one in which nothing is left has no place in time, and whatever buckets
+    held = [part for part in parts if len(part.count)]
+    first = held[0] if held else parts[0]
+    if any((part.y, part.interval_ns, part.grid, part.weight) != (first.y, first.interval_ns, first.grid, first.weight) for part in held):
+        raise UsageError("these counts have different columns or buckets", hint="read them with the same interval and range")
+    t0 = min((part.t0_ns for part in held), default=first.t0_ns)
+    shifts = [(part.t0_ns - t0) // first.interval_ns for part in parts]
+    column, index, count = _canonical(
+        np.concatenate([part.column + shift for part, shift in zip(parts, shifts, strict=True)]),
+        np.concatenate([part.index for part in parts]), np.concatenate([part.count for part in parts]))
+    totals = {name: sum(getattr(part, name) for part in parts) for name in _TALLIES}
+    return replace(first, t0_ns=t0, column=column, index=index, count=count, **totals,
+                   conditional=any(part.conditional for part in parts), averaged=any(part.averaged for part in parts),
+                   assumptions=tuple(dict.fromkeys(text for part in parts for text in part.assumptions)))
+
+
+def summed(key: Integers, count: Integers) -> tuple[Integers, Integers]:
+    """(keys ascending, sum of the counts of each), in whole numbers."""
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    if not len(ordered):
+        return ordered, count
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    return ordered[starts], np.add.reduceat(count[order], starts)
+
+
+def _canonical(column: Integers, index: Integers, count: Integers) -> tuple[Integers, Integers, Integers]:
+    """Sorted by column, then index, equal cells added up, empty ones dropped."""
+    key, total = summed((column << 32) | index, count)
+    held = total != 0
+    key, total = key[held], total[held]
+    return key >> 32, key & 0xFFFFFFFF, total

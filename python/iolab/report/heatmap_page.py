@@ -1,0 +1,125 @@
+"""Heat maps as one self-contained HTML file: the maps' counts beside the page that draws, zooms and asks them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from ..heatmap import overlays, words
+from ..heatmap.figure import Named
+from ..heatmap.model import View, frame_of, gaps
+from ..heatmap.theme import DARK, LIGHT, Palette, Theme
+from ..recording.counts import UNITS, HeatCounts, alike
+from ..recording.grids import LogLinear
+from . import html
+from .heatmap_payload import (
+    DimensionParts,
+    HeatMapCounts,
+    HeatMapGroup,
+    HeatMapPage,
+    OverlayLevel,
+    PartCounts,
+    SparseCounts,
+    ThemeColours,
+)
+
+CELLS = 150_000
+"""A map with more cells than this is given to the page one or two steps coarser; lines are made before that."""
+
+CROPS = (0.0, 0.0001, 0.001, 0.01, 0.05)
+"""Shares of I/Os that can be left above a map."""
+
+FEWEST_STEPS = 40
+"""Percentiles are made for columns joined by twos until so few are left."""
+
+
+def build(groups: Sequence[tuple[View, Sequence[Named]]], title: str, *, conditions: Sequence[str] = (), notes: Sequence[str] = (),
+          percentiles: bool = False) -> str:
+    """The page. Each group is maps of one y, of which two are compared.
+
+    Raises FormatError where nothing is left to draw, IolabError where the page's script has not been built.
+    """
+    from .. import __version__
+
+    document = HeatMapPage(
+        generator=f"iolab {__version__}", title=title, conditions=list(conditions), notes=list(notes), light=_colours(LIGHT),
+        dark=_colours(DARK), groups=[_group(view, maps, percentiles) for view, maps in groups])
+    return html.page("heatmap", title, document.generator, {"iolab-heatmap": document}, _without_script(document))
+
+
+def _group(view: View, maps: Sequence[Named], percentiles: bool) -> HeatMapGroup:
+    full = [named.counts for named in maps]
+    frame = frame_of(full, view)
+    steps = 0
+    while steps < 3 and max(len(each.coarser(steps=steps).count) for each in full) > CELLS:
+        steps += 1
+    shown = alike([each.coarser(steps=steps) for each in full])
+    held = [each for each in shown if len(each.count)]
+    grid = held[0].grid
+    first, last = min(int(each.index.min()) for each in held), max(int(each.index.max()) for each in held)
+    least = max(float(grid.bounds(first, first)[0]), 0.5)
+    # linear axes of the page begin at zero, so its rows do
+    first = 0 if isinstance(grid, LogLinear) else min(first, grid.index(frame.low))
+    last = max(last, grid.index(frame.high - 1))
+    columns = max(each.columns for each in shown)
+    one = full[0]
+    lined = one.y != "offset" and one.weight == "count"
+    return HeatMapGroup(
+        y=one.y, title=words.TITLES[one.y], unit="ns" if UNITS[one.y] == "ns" else "B", weight=one.weight, interval_ns=held[0].interval_ns,
+        columns=columns, bounds=grid.bounds(first, last).tolist(), y_scale=view.y_scale, color=view.color, low=frame.low, high=frame.high,
+        least=min(least, frame.low) if view.y_scale == "log" else least,
+        crops=[(share, frame_of(full, View(view.y_scale, share)).high) for share in CROPS],
+        lines=overlays.names() if lined else [], show_lines=percentiles and lined,
+        maps=[_map(named, counts, steps, first, columns, lined) for named, counts in zip(maps, shown, strict=True)])
+
+
+def _map(named: Named, counts: HeatCounts, steps: int, first: int, columns: int, lined: bool) -> HeatMapCounts:
+    dimensions = []
+    for dimension in named.dimensions:
+        coarse = alike([counts, *(part.coarser(steps=steps) for _, part in dimension.parts)])[1:]
+        dimensions.append(DimensionParts(name=dimension.name, parts=[
+            PartCounts(name=name, cells=_sparse(part, first, columns, counts.t0_ns))
+            for (name, _), part in zip(dimension.parts, coarse, strict=True)]))
+    return HeatMapCounts(
+        label=named.label, begins=words.begins(counts), columns=counts.columns, events=counts.events,
+        cells=_sparse(counts, first, columns, counts.t0_ns), gaps=gaps(named.counts), dimensions=dimensions,
+        overlays=_overlays(named.counts, columns) if lined else [],
+        notes=[note for note in [*words.losses(counts)] if note])
+
+
+def _sparse(counts: HeatCounts, first: int, columns: int, t0_ns: int) -> SparseCounts:
+    """Counts by column from `t0_ns` on."""
+    column = counts.column + (counts.t0_ns - t0_ns) // counts.interval_ns if len(counts.count) else counts.column
+    return SparseCounts(starts=np.searchsorted(column, np.arange(columns + 1)).tolist(), rows=(counts.index - first).tolist(),
+                        counts=counts.count.tolist())
+
+
+def _overlays(counts: HeatCounts, columns: int) -> list[OverlayLevel]:
+    levels, joined = [], 1
+    while True:
+        across = -(-columns // joined)
+        lines = overlays.lines(counts.coarser(columns=joined), across)
+        values = [[None if math.isnan(value) else float(round(value)) for value in line] for line in lines.tolist()]
+        levels.append(OverlayLevel(joined=joined, values=values))
+        if across <= FEWEST_STEPS:
+            return levels
+        joined *= 2
+
+
+def _colours(theme: Theme) -> ThemeColours:
+    return ThemeColours(background=theme.background, text=theme.text, faint=theme.faint, grid=theme.grid, hatch=theme.hatch,
+                        palette=_hex(theme.palette), signed=_hex(theme.signed), lines=list(theme.lines))
+
+
+def _hex(palette: Palette) -> str:
+    return palette.tobytes().hex()
+
+
+def _without_script(document: HeatMapPage) -> str:
+    """Title and counts for readers whose browser runs no scripts."""
+    lines = [f"<p>{escape(group.title)} of {escape(each.label)}: {escape(words.ios(each.events))}.</p>"
+             for group in document.groups for each in group.maps]
+    return f"<main><h1>{escape(document.title)}</h1><p>The maps need JavaScript.</p>{''.join(lines)}</main>"

@@ -1,0 +1,131 @@
+"""Pictures: pixels where the cells are, palettes that any colour vision can order, files that are what they say."""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from heatmap_data import counts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from iolab.heatmap.figure import Layout, Named, Panel, panels
+from iolab.heatmap.model import View
+from iolab.heatmap.raster import colours, draw, png, repacked
+from iolab.heatmap.svg import LAYOUT, svg, svg_png
+from iolab.heatmap.theme import DARK, GREY, LIGHT, Theme, luminance, rgb
+
+THEMES = [LIGHT, DARK, GREY]
+
+
+def panel(*, percentiles: bool = False, layout: Layout = LAYOUT) -> Panel:
+    rising = [(time * 50, 1000 + 40 * time) for time in range(2000)]
+    return panels([Named("a <b> & c", counts(rising))], View("log"), layout, percentiles=percentiles)[0]
+
+
+def decoded(picture: bytes) -> tuple[np.ndarray, dict[bytes, bytes]]:  # type: ignore[type-arg]
+    """Pixels of a PNG whose rows have no filter, and its chunks; every checksum is checked."""
+    assert picture[:8] == b"\x89PNG\r\n\x1a\n"
+    chunks: dict[bytes, bytes] = {}
+    place = 8
+    while place < len(picture):
+        length, kind = struct.unpack(">I4s", picture[place:place + 8])
+        data = picture[place + 8:place + 8 + length]
+        assert struct.unpack(">I", picture[place + 8 + length:place + 12 + length])[0] == zlib.crc32(kind + data)
+        chunks[kind] = chunks.get(kind, b"") + data
+        place += 12 + length
+    width, height, depth, colour = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
+    assert depth == 8
+    rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), dtype=np.uint8).reshape(height, -1)
+    if colour == 3:
+        table = np.frombuffer(chunks[b"PLTE"], dtype=np.uint8).reshape(-1, 3)
+        return table[rows[:, 1:]], chunks
+    return rows[:, 1:].reshape(height, width, -1), chunks
+
+
+@settings(deadline=None, max_examples=30)
+@given(arrays(np.uint8, st.tuples(st.integers(1, 20), st.integers(1, 30), st.just(3)), elements=st.integers(0, 255)))
+def test_pixels_survive_the_file(pixels: np.ndarray) -> None:  # type: ignore[type-arg]
+    found, _ = decoded(png(pixels))
+    assert np.array_equal(found, pixels)
+
+
+def test_few_colours_make_a_palette() -> None:
+    _, chunks = decoded(png(np.zeros((4, 4, 3), dtype=np.uint8)))
+    assert chunks[b"IHDR"][9] == 3
+    many = np.arange(20 * 20 * 3, dtype=np.uint32).reshape(20, 20, 3).astype(np.uint8)
+    assert decoded(png(many))[1][b"IHDR"][9] in (2, 3)
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+def test_palettes_order_by_lightness_and_leave_the_background_to_zero(theme: Theme) -> None:
+    steps = luminance(theme.palette)
+    # a byte of colour is up to 0.004 of luminance
+    assert np.all(np.diff(steps) < 0.002) or np.all(np.diff(steps) > -0.002)
+    assert np.all(np.diff(steps[::16]) < 0) or np.all(np.diff(steps[::16]) > 0)
+    ground = luminance(np.array([rgb(theme.background)], dtype=np.uint8))[0]
+    # the step for the fewest is the nearest to the background, and still told apart from it
+    contrast = (max(steps[0], ground) + 0.05) / (min(steps[0], ground) + 0.05)
+    assert abs(steps[0] - ground) == min(abs(steps - ground))
+    assert contrast > 1.25
+    assert not any(np.array_equal(step, rgb(theme.background)) for step in [*theme.palette, *theme.signed])
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+def test_pixels_are_where_the_cells_are(theme: Theme) -> None:
+    one = panel()
+    image = draw(one, theme, 2 * one.columns, 300)
+    known = colours(one, theme)
+    filled = ~np.all(image == rgb(theme.background), axis=2)
+    for column in range(one.columns):
+        rows = np.flatnonzero(one.cells.counts[:, column])
+        pixels = np.flatnonzero(filled[:, 2 * column])
+        assert (len(rows) > 0) == (len(pixels) > 0)
+        if len(rows):
+            position = one.frame.position(one.cells.edges)
+            assert pixels.max() + 1 == pytest.approx(300 * (1 - position[rows[0]]), abs=0.51)
+            assert pixels.min() == pytest.approx(300 * (1 - position[rows[-1] + 1]), abs=0.51)
+            assert np.array_equal(image[pixels.max(), 2 * column], known[rows[0], column])
+
+
+def test_a_gap_is_hatched_and_not_zero() -> None:
+    made = counts([(time * 100, 50) for time in range(100)] + [(20_000 + time * 100, 50) for time in range(100)])
+    (one,) = panels([Named("a", made)], View("log"), LAYOUT)
+    image = draw(one, LIGHT, 300, 100)
+    hatch = np.all(image == rgb(LIGHT.hatch), axis=2)
+    assert hatch[:, 100:200].mean() == pytest.approx(0.25, abs=0.05)
+    assert not hatch[:, :100].any()
+    assert "hatched: no I/O at all" in svg([one], "t", LIGHT)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
+def test_a_document_has_axes_with_units_and_harmless_names(theme: Theme) -> None:
+    document = svg([panel(percentiles=True)], "I/O of <x>", theme)
+    tree = ElementTree.fromstring(document)
+    texts = [element.text or "" for element in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert any("a <b> & c: 2000 I/Os" in text or "a <b> & c: 2 000 I/Os" in text for text in texts)
+    assert any(text.endswith(" µs") for text in texts)
+    assert {"p50", "p90", "p99", "mean", "rank"} <= set(texts)
+    assert len(re.findall("<image ", document)) == 2
+    assert "http://" not in document.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_the_png_is_small_and_names_itself() -> None:
+    title = "I/O of a"
+    picture = svg_png(svg([panel()], title, LIGHT), title)
+    assert b"iTXtTitle\0\0\0\0\0I/O of a" in picture
+    assert len(picture) < 150_000
+    assert struct.unpack(">II", picture[16:24])[0] == 2160
+
+
+def test_repacking_keeps_what_is_drawn() -> None:
+    pixels = np.arange(300, dtype=np.uint16).astype(np.uint8).reshape(10, 10, 3)
+    before, _ = decoded(png(pixels))
+    after, chunks = decoded(repacked(png(pixels), {"Title": "µ"}))
+    assert np.array_equal(before, after)
+    assert chunks[b"iTXt"].endswith("µ".encode())

@@ -1,0 +1,85 @@
+"""Counts merge by addition and coarsen exactly."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iolab import _core
+from iolab.errors import UsageError
+from iolab.recording.counts import HeatCounts, alike, merge
+from iolab.recording.grids import Grid, Linear, LogLinear
+
+events = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 2**40)), max_size=100)
+
+
+def counted(made: list[tuple[int, int]], grid: Grid, first: int = 0) -> HeatCounts:
+    """Counts of (column, value), the columns beginning at `first`."""
+    found = Counter((column - first, index_of(value, grid)) for column, value in made)
+    cells = sorted(found)
+    arrays = [np.array(part, dtype=np.int64) for part in ([c for c, _ in cells], [i for _, i in cells], [found[cell] for cell in cells])]
+    return HeatCounts("latency", 1000 * first, 1000, grid, *arrays, events=len(made))
+
+
+def index_of(value: int, grid: Grid) -> int:
+    return _core.grid_index(value, grid.bits) if isinstance(grid, LogLinear) else (value - grid.low) // grid.width
+
+
+def cells(counts: HeatCounts) -> dict[tuple[int, int], int]:
+    """(start of the column in ns, bucket) to count."""
+    return {(counts.t0_ns + column * counts.interval_ns, index): count for column, index, count in
+            zip(counts.column.tolist(), counts.index.tolist(), counts.count.tolist(), strict=True)}
+
+
+@given(events, events)
+def test_parts_merge_to_the_whole(one: list[tuple[int, int]], two: list[tuple[int, int]]) -> None:
+    whole, merged = counted(one + two, LogLinear(6)), merge([counted(one, LogLinear(6)), counted(two, LogLinear(6))])
+    assert cells(merged) == cells(whole)
+    assert merged.events == whole.events
+
+
+@given(events, events, st.integers(0, 20))
+def test_parts_that_begin_later_keep_their_place(one: list[tuple[int, int]], two: list[tuple[int, int]], first: int) -> None:
+    later = [(column + first, value) for column, value in two]
+    assert cells(merge([counted(one, LogLinear(6)), counted(later, LogLinear(6), first)])) == cells(counted(one + later, LogLinear(6)))
+
+
+@given(events, st.integers(0, 6), st.integers(1, 7))
+def test_coarsening_is_exact(made: list[tuple[int, int]], steps: int, columns: int) -> None:
+    coarse = counted(made, LogLinear(6)).coarser(columns=columns, steps=steps)
+    assert cells(coarse) == Counter((1000 * columns * (column // columns), _core.grid_index(value, 6 - steps)) for column, value in made)
+
+
+@given(events.filter(bool), events.filter(bool), st.integers(20, 34), st.integers(20, 34))
+def test_equal_buckets_of_different_traces_are_made_alike(one: list[tuple[int, int]], two: list[tuple[int, int]], a: int, b: int) -> None:
+    def of(made: list[tuple[int, int]], shift: int) -> HeatCounts:
+        return counted(made, Linear(min(value for _, value in made) >> shift << shift, 1 << shift))
+
+    first, second = alike([of(one, a), of(two, b)])
+    assert first.grid == second.grid
+    assert cells(merge([first, second])) == cells(counted(one + two, first.grid))
+    assert first.grid.width == 1 << max(a, b)  # type: ignore[union-attr]
+
+
+@given(events, events)
+def test_taking_a_part_away_leaves_the_rest(one: list[tuple[int, int]], two: list[tuple[int, int]]) -> None:
+    rest = counted(one + two, LogLinear(4)).minus([counted(two, LogLinear(4))])
+    assert cells(rest) == cells(counted(one, LogLinear(4)))
+
+
+def test_different_buckets_are_refused() -> None:
+    with pytest.raises(UsageError, match="different columns or buckets"):
+        merge([counted([(0, 5)], LogLinear(6)), counted([(0, 5)], LogLinear(5))])
+    with pytest.raises(UsageError, match="logarithmic grid"):
+        alike([counted([(0, 5)], LogLinear(6)), counted([(0, 5)], Linear(0, 8))])
+    with pytest.raises(ValueError, match="multiples"):
+        Linear(3, 8)
+
+
+def test_what_is_empty_has_no_place_in_time() -> None:
+    empty, full = counted([], Linear(0, 1)), counted([(7, 900)], Linear(512, 256))
+    assert cells(merge(alike([empty, full]))) == {(7000, 1): 1}

@@ -1,0 +1,105 @@
+"""A trace file through the native readers: counts that equal its events, whose they are, and words for what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iolab.errors import FormatError, UsageError
+from iolab.recording.breakdown import dimensions
+from iolab.recording.counts import HeatCounts, merge
+from iolab.recording.trace import Trace, counts_alike
+
+HEAD = "time:us,latency:us,offset:bytes,size:bytes,op,device\n"
+
+
+def trace(folder: Path, lines: list[str], name: str = "t.csv") -> Trace:
+    path = folder / name
+    path.write_text(HEAD + "".join(f"{line}\n" for line in lines))
+    return Trace(path)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Trace:
+    """Reads of sda, fast; writes of sdb, slow; a few of many other devices."""
+    lines = [f"{1000 * i},{100 if i % 2 else 9000},{4096 * i},{8192 if i % 2 else 131072},{'read,sda' if i % 2 else 'write,sdb'}"
+             for i in range(1000)]
+    lines += [f"{1000000 + i},50,{4096 * i},512,read,nvme{i}" for i in range(20)]
+    return trace(tmp_path, lines)
+
+
+@pytest.mark.parametrize("y", ["latency", "offset", "size"])
+def test_counts_equal_the_events(made: Trace, y: str) -> None:
+    found = made.counts(y)  # type: ignore[arg-type]
+    assert found.total == found.events == 1020
+    assert made.summary().events == 1020
+    assert made.detect() == "csv"
+
+
+def test_conditions_leave_out_and_count(made: Trace) -> None:
+    found = Trace(made.path, where={"op": ["write"]}).counts("latency")
+    assert (found.total, found.filtered, found.conditional) == (500, 520, True)
+    slow = Trace(made.path, where={"latency": ["1000000.."]}).counts("size")
+    assert slow.total == 500
+
+
+def test_time_weighs_by_latency(made: Trace) -> None:
+    assert made.counts("latency", weight="time").total == 1000 * (500 * 100 + 500 * 9000 + 20 * 50)
+
+
+def test_whose_they_are_adds_up(made: Trace) -> None:
+    whole = made.counts("latency")
+
+    def read(one: Trace, more: object) -> HeatCounts:
+        return one.counts("latency", interval_ns=whole.interval_ns, more=more)  # type: ignore[arg-type]
+
+    found, left = dimensions([made], whole, read)
+    assert left == []
+    assert [dimension.name for dimension in found] == ["op", "device"]
+    for dimension in found:
+        assert sum(part.total for _, part in dimension.parts) == whole.total
+    devices = dict(found[1].parts)
+    assert list(devices)[-1] == "other"
+    assert len(devices) == 9
+    assert devices["other"].total == 20 - 6
+
+
+def test_traces_of_different_length_get_the_same_columns(tmp_path: Path) -> None:
+    short = trace(tmp_path, [f"{10 * i},5,0,512,read,a" for i in range(100)], "short.csv")
+    long = trace(tmp_path, [f"{70_000 * i},5,{2**33 + i},512,read,a" for i in range(100)], "long.csv")
+    for y in ("latency", "offset"):
+        one, two = counts_alike([short, long], lambda each, interval, y=y: each.counts(y, interval_ns=interval))
+        assert (one.interval_ns, one.grid) == (two.interval_ns, two.grid)
+        assert merge([one, two]).total == 200
+
+
+def test_damaged_lines_are_counted(tmp_path: Path) -> None:
+    found = trace(tmp_path, ["1,2,3,4,read,a", "rubbish", "5,6,7,8,read,a", "9,1"]).counts("latency")
+    assert (found.total, found.damaged) == (2, 2)
+
+
+@pytest.mark.parametrize(("content", "words"), [(b"", "empty"), (b"\x00\x01\x02" * 100, "format|recognise|known"),
+                                                (b"a poem\nof two lines\n", "format|recognise|known")])
+def test_what_is_no_trace(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(FormatError, match=words) as caught:
+        Trace(tmp_path / "x").counts("latency")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).count(str(tmp_path / "x")) == 1
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file"):
+        Trace(tmp_path / "absent")
+    with pytest.raises(FormatError, match="is a directory"):
+        Trace(tmp_path)
+    (tmp_path / "x").write_text("1,2\n")
+    with pytest.raises(UsageError, match="there is no trace format 'tape'"):
+        Trace(tmp_path / "x", format="tape")
+
+
+def test_columns_with_a_wrong_unit(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("1,2\n")
+    with pytest.raises(UsageError, match="parsec"):
+        Trace(tmp_path / "x.csv", columns="time:parsec,latency:us").counts("latency")

@@ -1,0 +1,30 @@
+/**
+ * First bucket of each row: buckets between these edges (pixels, ascending) join until a row is `least` high. What remains at
+ * the top joins the last row. Python does the same for pictures; `tests/vectors/heatmap.json` holds both to it.
+ */
+export function joinedRows(edges: readonly number[], least: number): number[] {
+	const starts = [0];
+	let start = edges[0] ?? 0;
+	for (let bucket = 1; bucket < edges.length - 1; bucket++) {
+		const edge = edges[bucket] ?? 0;
+		if (edge - start >= least - 1e-9) {
+			starts.push(bucket);
+			start = edge;
+		}
+	}
+	const last = edges[edges.length - 1] ?? 0;
+	if (starts.length > 1 && last - (edges[starts[starts.length - 1] ?? 0] ?? 0) < least - 1e-9) starts.pop();
+	return starts;
+}
+
+/** The last place in an ascending list whose value is not above `value`; -1 below the first. */
+export function placeOf(list: readonly number[], value: number): number {
+	let low = 0;
+	let high = list.length;
+	while (low < high) {
+		const middle = (low + high) >> 1;
+		if ((list[middle] ?? Number.POSITIVE_INFINITY) <= value) low = middle + 1;
+		else high = middle;
+	}
+	return low - 1;
+}

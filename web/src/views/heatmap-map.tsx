@@ -1,0 +1,222 @@
+import { useEffect, useRef } from "preact/hooks";
+import { type Cells, snapped } from "../canvas/cells";
+import { overlayLevel, paint } from "../canvas/paint";
+import { placeOf } from "../canvas/rows";
+import { areaOf, type Box, moveSpan, xTime, yValue, zoomAxis, zoomSpan } from "../canvas/spaces";
+import { quantity } from "../canvas/ticks";
+import { tooltip } from "../canvas/tooltip";
+import type { HeatMapCounts, HeatMapGroup } from "../generated/heatmap";
+import { type ChoiceSignal, colours, type Drawn, drawn, kind, span, wholeAxis, wholeSpan } from "../model/heatmap";
+import { amount, percent, range } from "./heatmap-who";
+
+const HEIGHT = 260;
+const [LEFT, RIGHT, TOP, BOTTOM] = [84, 92, 6, 26];
+/** After so long without movement the scale of colour is made anew. */
+const SETTLE = 250;
+
+/** The maps of a group with their difference, on canvases of one geometry. */
+export function MapView({ group, choice }: { group: HeatMapGroup; choice: ChoiceSignal }) {
+	const home = useRef<HTMLDivElement>(null);
+	const now = useRef<{ drawn: Drawn | null; box: Box }>({ drawn: null, box: { left: 0, top: 0, width: 1, height: 1 } });
+	const moving = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+	const [first, second] = group.maps;
+	const names = second
+		? [...group.maps.map((map) => map.label), `${second.label} minus ${first?.label}`]
+		: [first?.label ?? ""];
+
+	const draw = () => {
+		const place = home.current;
+		if (!place) return;
+		const canvases = [...place.querySelectorAll("canvas")];
+		const width = Math.max(260, place.clientWidth);
+		const box = { left: LEFT, top: TOP, width: width - LEFT - RIGHT, height: HEIGHT };
+		const { axis, lines, brush } = choice.value;
+		const frozen = moving.current === undefined ? null : now.current.drawn;
+		const made = drawn(group, span.value, axis, box, kind.value, frozen);
+		now.current = { drawn: made, box };
+		for (const [i, canvas] of canvases.entries()) {
+			const cells = made.cells[i];
+			const context = canvas.getContext("2d");
+			if (!cells || !context) continue;
+			const ratio = devicePixelRatio;
+			canvas.width = Math.round(width * ratio);
+			canvas.height = Math.round((TOP + HEIGHT + BOTTOM) * ratio);
+			canvas.style.width = `${width}px`;
+			canvas.style.height = `${TOP + HEIGHT + BOTTOM}px`;
+			context.setTransform(ratio, 0, 0, ratio, 0, 0);
+			const map = group.maps[i] ?? null;
+			const scale = map ? made.scale : (made.difference ?? made.scale);
+			const area = brush && brush.map === i ? brush.area : null;
+			const picture = {
+				group,
+				map,
+				cells,
+				scale,
+				span: span.value,
+				axis,
+				box,
+				colours: colours.value,
+				lines,
+				brush: area,
+			};
+			paint(context, picture);
+			const words = place.querySelectorAll("[data-words]")[i];
+			if (words) words.textContent = sentence(i, cells);
+		}
+	};
+	/** Whether a gap is wide enough to be seen. */
+	const hatched = (map: HeatMapCounts) => {
+		const pixel = (span.value.to - span.value.from) / now.current.box.width / group.interval_ns;
+		const [from, to] = [span.value.from / group.interval_ns, span.value.to / group.interval_ns];
+		return map.gaps.some(([start, end]) => Math.min(end, to) - Math.max(start, from) >= pixel);
+	};
+	const sentence = (i: number, cells: Cells) => {
+		const map = group.maps[i];
+		if (!map) return "blue: fewer, orange: more";
+		const { axis, lines } = choice.value;
+		const level = lines ? overlayLevel(map, group, span.value) : undefined;
+		return [
+			`${amount(group, cells.total)} shown`,
+			`${quantity(cells.joined * group.interval_ns, "ns")} a column`,
+			map.begins,
+			cells.above > 0 &&
+				`${amount(group, cells.above)} (${percent(cells.above / Math.max(1, cells.total))}) above ${quantity(axis.high, group.unit)}`,
+			cells.below > 0 && `${amount(group, cells.below)} below ${quantity(axis.low, group.unit)}`,
+			level && `lines of each ${quantity(level.joined * group.interval_ns, "ns")}`,
+			hatched(map) && "hatched: no I/O at all",
+			...map.notes,
+		]
+			.filter(Boolean)
+			.join(" · ");
+	};
+	/** While the map moves its scale of colour stays; when it rests, the scale is made anew. */
+	const moved = () => {
+		clearTimeout(moving.current);
+		moving.current = setTimeout(() => {
+			moving.current = undefined;
+			draw();
+		}, SETTLE);
+	};
+
+	useEffect(draw);
+	useEffect(() => {
+		const observer = new ResizeObserver(draw);
+		if (home.current) observer.observe(home.current);
+		return () => observer.disconnect();
+	}, []);
+
+	// what is drawn depends on these
+	void [span.value, kind.value, colours.value, choice.value];
+
+	return (
+		<div class="group" ref={home}>
+			{names.map((name, i) => (
+				<figure key={name}>
+					<figcaption>
+						<strong>{name}</strong> <span data-words />
+					</figcaption>
+					<canvas tabIndex={0} role="img" aria-label={`${group.title} of ${name}`} {...pointer(i)} />
+				</figure>
+			))}
+		</div>
+	);
+
+	function pointer(i: number) {
+		let start: [number, number] | null = null;
+		const at = (event: MouseEvent): [number, number] => [event.offsetX, event.offsetY];
+		const mark = (event: MouseEvent) => {
+			const cells = now.current.drawn?.cells[i];
+			if (!start || !cells || i >= group.maps.length) return;
+			const { axis } = choice.value;
+			const area = snapped(areaOf(now.current.box, span.value, axis, start, at(event)), cells, group.interval_ns);
+			choice.value = { ...choice.value, brush: { map: i, area } };
+		};
+		return {
+			onPointerDown: (event: PointerEvent) => {
+				if (event.button !== 0) return;
+				start = at(event);
+				const element = event.currentTarget as HTMLCanvasElement;
+				element.setPointerCapture(event.pointerId);
+				const up = (end: PointerEvent) => {
+					if (start && distance(start, at(end)) > 4) mark(end);
+					else if (choice.value.brush) choice.value = { ...choice.value, brush: null };
+					start = null;
+					element.removeEventListener("pointermove", move);
+				};
+				const move = (step: PointerEvent) => start && distance(start, at(step)) > 4 && mark(step);
+				element.addEventListener("pointermove", move);
+				element.addEventListener("pointerup", up, { once: true });
+			},
+			onPointerMove: (event: PointerEvent) => tooltip(null, event, null, hover(i, ...at(event))),
+			onPointerLeave: (event: PointerEvent) => tooltip(null, event, null, null),
+			onWheel: (event: WheelEvent) => {
+				event.preventDefault();
+				const { box } = now.current;
+				const factor = 1.0015 ** (event.deltaY || event.deltaX);
+				moved();
+				if (event.shiftKey) zoomY(yValue(box, choice.value.axis, event.offsetY), factor);
+				else zoomTime(xTime(box, span.value, event.offsetX), factor);
+			},
+			onDblClick: () => {
+				span.value = wholeSpan.value;
+			},
+			onKeyDown: (event: KeyboardEvent) => {
+				const length = span.value.to - span.value.from;
+				const steps: Record<string, () => void> = {
+					ArrowLeft: () => moveTime(-length / 8),
+					ArrowRight: () => moveTime(length / 8),
+					"+": () => zoomTime((span.value.from + span.value.to) / 2, 0.5),
+					"-": () => zoomTime((span.value.from + span.value.to) / 2, 2),
+					Escape: () => {
+						choice.value = { ...choice.value, brush: null };
+					},
+				};
+				const step = steps[event.key];
+				if (!step) return;
+				event.preventDefault();
+				moved();
+				step();
+			},
+		};
+	}
+
+	function zoomTime(about: number, factor: number) {
+		span.value = zoomSpan(span.value, wholeSpan.value, about, factor, 8 * group.interval_ns);
+	}
+
+	function moveTime(by: number) {
+		span.value = moveSpan(span.value, wholeSpan.value, by);
+	}
+
+	function zoomY(about: number, factor: number) {
+		const { axis } = choice.value;
+		choice.value = { ...choice.value, crop: -1, axis: zoomAxis(axis, wholeAxis(group, axis.scale), about, factor) };
+	}
+
+	function hover(i: number, x: number, y: number): Record<string, string> | null {
+		const { box, drawn: made } = now.current;
+		const cells = made?.cells[i];
+		const inside = x >= box.left && x < box.left + box.width && y >= box.top && y < box.top + box.height;
+		if (!cells || !inside) return null;
+		const step = cells.joined * group.interval_ns;
+		const column = Math.floor((xTime(box, span.value, x) - cells.first * group.interval_ns) / step);
+		const row = placeOf(cells.edges, yValue(box, choice.value.axis, y));
+		if (column < 0 || column >= cells.columns || row < 0 || row + 1 >= cells.edges.length) return null;
+		const count = cells.counts[row * cells.columns + column] ?? 0;
+		const from = cells.first * group.interval_ns + column * step;
+		const words = {
+			time: `${quantity(from, "ns", 6)} to ${quantity(from + step, "ns", 6)}`,
+			[group.y]: range(group, cells.edges[row] ?? 0, cells.edges[row + 1] ?? 0),
+		};
+		if (i >= group.maps.length) return { ...words, difference: `${count > 0 ? "+" : ""}${amount(group, count)}` };
+		let inColumn = 0;
+		for (let r = 0; r + 1 < cells.edges.length; r++) inColumn += cells.counts[r * cells.columns + column] ?? 0;
+		return {
+			...words,
+			count: amount(group, count),
+			share: `${percent(count / Math.max(1, inColumn))} of the column, ${percent(count / Math.max(1, cells.total))} of all shown`,
+		};
+	}
+}
+
+const distance = (one: [number, number], two: [number, number]) => Math.hypot(one[0] - two[0], one[1] - two[1]);

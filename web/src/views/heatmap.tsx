@@ -1,0 +1,153 @@
+import type { Kind } from "../canvas/scale";
+import type { YScale } from "../canvas/spaces";
+import type { HeatMapGroup } from "../generated/heatmap";
+import { type ChoiceSignal, colours, kind, page, span, wholeAxis, wholeSpan } from "../model/heatmap";
+import { theme, toggleTheme } from "../model/theme";
+import { MapView } from "./heatmap-map";
+import { WhoView } from "./heatmap-who";
+
+const SCALES: Kind[] = ["rank", "log", "linear"];
+
+/** The page: what it is of, the controls, and the maps below each other on one time axis. */
+export function HeatMapApp({ choices }: { choices: ChoiceSignal[] }) {
+	const { title, conditions, notes, groups } = page.value;
+	const whole = wholeSpan.value;
+	const zoomed = span.value.from > whole.from || span.value.to < whole.to;
+	return (
+		<div class="maps" style={{ "--map-text": colours.value.text }}>
+			<header>
+				<h1>{title}</h1>
+				{conditions.length > 0 && <p class="quiet">only {conditions.join(" and ")}</p>}
+				{notes.map((note) => (
+					<p key={note}>{note}</p>
+				))}
+				<div class="controls">
+					<label>
+						colour by{" "}
+						<select
+							id="color"
+							value={kind.value}
+							onChange={(event) => {
+								kind.value = event.currentTarget.value as Kind;
+							}}
+						>
+							{SCALES.map((each) => (
+								<option key={each}>{each}</option>
+							))}
+						</select>
+					</label>
+					<button
+						type="button"
+						id="whole"
+						disabled={!zoomed}
+						onClick={() => {
+							span.value = whole;
+						}}
+					>
+						All time
+					</button>
+					<button type="button" id="theme" onClick={toggleTheme}>
+						{theme.value === "dark" ? "Light" : "Dark"}
+					</button>
+					<span class="quiet">
+						Wheel: zoom time, with Shift: zoom y. Drag: mark a part. Keys on a map: arrows, + and −, Escape.
+					</span>
+				</div>
+			</header>
+			<main>
+				{groups.map((group, i) => {
+					const choice = choices[i];
+					return choice && <Group key={group.y} group={group} choice={choice} />;
+				})}
+			</main>
+		</div>
+	);
+}
+
+function Group({ group, choice }: { group: HeatMapGroup; choice: ChoiceSignal }) {
+	const { axis, crop, lines, brush } = choice.value;
+	const change = (part: Partial<typeof choice.value>) => {
+		choice.value = { ...choice.value, ...part };
+	};
+	const marked = brush && group.maps[brush.map];
+	return (
+		<section aria-label={group.title} data-y={group.y}>
+			<div class="controls">
+				<h2>{group.title}</h2>
+				<label>
+					scale{" "}
+					<select
+						class="y-scale"
+						value={axis.scale}
+						onChange={(event) =>
+							change({ axis: wholeAxis(group, event.currentTarget.value as YScale, Math.max(0, crop)), brush: null })
+						}
+					>
+						<option>log</option>
+						<option>linear</option>
+					</select>
+				</label>
+				<label>
+					crop{" "}
+					<select
+						class="crop"
+						value={String(crop)}
+						onChange={(event) => {
+							const share = Number(event.currentTarget.value);
+							change({ crop: share, axis: wholeAxis(group, axis.scale, share), brush: null });
+						}}
+					>
+						{crop < 0 && <option value="-1">zoomed</option>}
+						{group.crops.map(([share]) => (
+							<option key={share} value={String(share)}>
+								{`${+(100 * share).toFixed(4)} %`}
+							</option>
+						))}
+					</select>
+				</label>
+				{group.lines.length > 0 && (
+					<label>
+						<input
+							type="checkbox"
+							class="lines"
+							checked={lines}
+							onChange={(event) => change({ lines: event.currentTarget.checked })}
+						/>{" "}
+						percentiles, mean
+					</label>
+				)}
+				<button
+					type="button"
+					class="small all-y"
+					onClick={() => change({ crop: 0, axis: wholeAxis(group, axis.scale, 0), brush: null })}
+				>
+					All of y
+				</button>
+				{brush && (
+					<>
+						<button
+							type="button"
+							class="small zoom-in"
+							onClick={() => {
+								const { from, to, low, high } = brush.area;
+								span.value = { from, to: Math.min(to, wholeSpan.value.to) };
+								change({
+									axis: { ...axis, low: Math.max(low, axis.scale === "log" ? 0.5 : 0), high },
+									crop: -1,
+									brush: null,
+								});
+							}}
+						>
+							Zoom to the marked part
+						</button>
+						<button type="button" class="small" onClick={() => change({ brush: null })}>
+							Unmark
+						</button>
+					</>
+				)}
+			</div>
+			<MapView group={group} choice={choice} />
+			{brush && marked && <WhoView group={group} map={marked} area={brush.area} />}
+		</section>
+	);
+}
