@@ -34,7 +34,8 @@ def take_over_log2(counts: list[int]) -> tuple[list[int], list[int]]:
 # and is counted. Nothing left after `where` is not an error.
 
 def trace_formats() -> list[str]:
-    """Names of the formats that can be read: fio-lat fio-lat-us fio-bw fio-iops fio-hist blktrace blkparse biosnoop biosnoop-bt iosnoop csv."""
+    """Names of the formats that can be read: fio-lat fio-lat-us fio-bw fio-iops fio-hist blktrace blkparse biosnoop biosnoop-bt
+    iosnoop csv."""
 
 def trace_detect(path: str) -> str | None:
     """Format of the trace at `path`, None where none is recognised. Not for "-": what is read of a pipe is gone."""
@@ -84,7 +85,8 @@ def trace_heatmap(
     weight "count" counts I/Os; "time" adds their latency in ns (events without latency then count as `without_y`).
 
     Returns t0_ns: int (start of column 0, a multiple of interval_ns; 0 when nothing is left), interval_ns: int, column_count: int;
-    grid: "log" with bits: int, or "linear" with low: int, width: int, buckets: int (bucket i holds low + i width <= value < low + (i+1) width);
+    grid: "log" with bits: int, or "linear" with low: int, width: int, buckets: int (bucket i holds
+            low + i width <= value < low + (i+1) width);
     column: bytes (u32), index: bytes (u32), count: bytes (u64), three parallel little-endian arrays, sorted by column, then index;
     events: int (in the map), outside: int, without_y: int (no such value), skipped_by_filter: int, damaged: int, damaged_examples, losses,
     unpaired, format, averaged, assumptions: as in `trace_summary`.
