@@ -10,30 +10,10 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.errors import IolabError
-from iolab.report.html import bundle_file
 
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-             "--disable-component-update", "--disable-sync"]
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 pytestmark = pytest.mark.real
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM} (apt-get install chromium)")
-    try:
-        bundle_file("heatmap.js")
-    except IolabError as error:
-        pytest.skip(f"the page has not been built: {error.hint}")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=str(CHROMIUM), headless=True, args=ARGUMENTS)
-        yield started
-        started.close()
 
 
 def written(folder: Path, name: str, slow: int) -> Path:
