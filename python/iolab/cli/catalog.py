@@ -12,7 +12,7 @@ from .options import format_option
 KINDS = ("metrics", "units", "formats", "gates", "hosts", "targets", "workloads", "sources", "renderers")
 
 
-@click.command("catalog", short_help="List what can be named: metrics, units, formats, gates, targets...")
+@click.command("catalog")
 @click.argument("kind", type=click.Choice(KINDS), required=False)
 @format_option("text", "json")
 def command(kind: str | None, style: str) -> None:

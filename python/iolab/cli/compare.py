@@ -20,7 +20,7 @@ def _names(_: click.Context, __: click.Parameter, value: str | None) -> list[str
     return None if value is None else [name.strip() for name in value.split(",") if name.strip()]
 
 
-@click.command("compare", short_help="Compare every variant with the baseline, with intervals and tests.")
+@click.command("compare")
 @results_argument
 @click.option("--metric", help="What to compare, such as write.iops or write.lat.mean; two with @ between them give a matrix of "
               "both (write.bw@write.lat.mean). Default: the first that was measured.")

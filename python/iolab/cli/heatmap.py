@@ -25,7 +25,7 @@ COLUMNS = {".png": 2000, ".svg": 2000, ".html": 2000}
 """Columns of time that are counted; pictures join them until they fit, a page shows them all when it is zoomed."""
 
 
-@click.command("heatmap", short_help="Draw latency, offset or size over time: in the terminal, as picture or page.")
+@click.command("heatmap")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
 @click.option("--y", "ys", default="latency", show_default=True, metavar="WHAT",
               help="latency, offset or size; several with commas, or all.")

@@ -10,7 +10,7 @@ import click
 from .options import PATH, command_line, output_option, say
 
 
-@click.command("import", short_help="Import a tree of fio and iostat files, or a published table.")
+@click.command("import")
 @click.argument("source", metavar="[TREE]", type=PATH, required=False)
 @click.option("--layout", metavar="PATTERN", help="How the path of a run's folder below TREE names variant and factors: "
               "'{submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs'. Types are str, int and float; "

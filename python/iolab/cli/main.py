@@ -14,15 +14,15 @@ from typing import Any
 import click
 
 COMMANDS = {
-    "run": ("run", "make"),
-    "import": ("importing", "make"),
-    "show": ("show", "look"),
-    "compare": ("compare", "look"),
-    "report": ("report", "look"),
-    "heatmap": ("heatmap", "look"),
-    "catalog": ("catalog", "tend"),
+    "run": ("run", "make", "Do a study: every cell of it, block by block, with what watches it."),
+    "import": ("importing", "make", "Import a tree of fio and iostat files, or a published table."),
+    "show": ("show", "look", "Show what is in it: runs, verdicts with their reasons, metrics, environment."),
+    "compare": ("compare", "look", "Compare every variant with the baseline, with intervals and tests."),
+    "report": ("report", "look", "Write the report as one HTML file, or its charts as files."),
+    "heatmap": ("heatmap", "look", "Draw latency, offset or size over time: in the terminal, as picture or page."),
+    "catalog": ("catalog", "tend", "List what can be named: metrics, units, formats, gates, targets..."),
 }
-"""Command to its module in `cli`, and the heading it stands under."""
+"""Command to its module in `cli`, the heading it stands under, and what it does, so that `--help` loads no command."""
 
 HEADINGS = {"make": "Make", "look": "Look (PATH is what run or import made; show and heatmap take traces of I/O)", "tend": "Tend"}
 
@@ -42,11 +42,7 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, title in HEADINGS.items():
-            rows = []
-            for name, (_, place) in COMMANDS.items():
-                command = self.get_command(ctx, name)
-                if place == heading and command is not None:
-                    rows.append((name, command.get_short_help_str(90)))
+            rows = [(name, does) for name, (_, place, does) in COMMANDS.items() if place == heading]
             with formatter.section(title):
                 formatter.write_dl(rows)
 

@@ -10,7 +10,7 @@ import click
 from .options import PATH, open_results, results_argument, say
 
 
-@click.command("report", short_help="Write the report as one HTML file, or its charts as files.")
+@click.command("report")
 @results_argument
 @click.option("-o", "--output", type=PATH, help="The HTML file. Default: report.html in the results directory.")
 @click.option("--charts", type=PATH, metavar="DIR", help="Write each chart into this directory instead, with its CSV.")

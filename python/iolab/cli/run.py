@@ -33,7 +33,7 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
         return str(value)
 
 
-@click.command("run", short_help="Do a study: every cell of it, block by block, with what watches it.")
+@click.command("run")
 @click.argument("study", metavar="STUDY.toml", type=PATH)
 @output_option("The results directory to make. Default: results/NAME.", required=False)
 @click.option("--only", "only", metavar="FACTOR=LEVEL[,LEVEL]", multiple=True, help="Only these levels of a factor; repeatable.")

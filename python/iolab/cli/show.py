@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..verdict import Reason
 
 
-@click.command("show", short_help="Show what is in it: runs, verdicts with their reasons, metrics, environment.")
+@click.command("show")
 @click.argument("path", metavar="PATH", type=PATH)
 @click.option("--runs", "every", is_flag=True, help="A line for each run.")
 @format_option("text", "json")
