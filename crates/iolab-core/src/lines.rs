@@ -4,7 +4,7 @@ use crate::input::is_damage;
 use std::io::{self, Read};
 
 /// Bytes of a block: enough to make a read cheap, few enough to stay in a processor's own cache.
-pub const BLOCK: usize = 64 << 10;
+pub const BLOCK: usize = 256 << 10;
 /// Longest line; what is longer is damage, or memory would grow with it.
 pub const LONGEST: usize = 1 << 20;
 

@@ -31,23 +31,29 @@ pub fn digits(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     digits_slowly(bytes, at)
 }
 
-/// A column's digits, read with the length that the column had before as a guess.
+/// A column's digits, read with the text that the column had before as a guess, and then with its length.
 ///
-/// Where the guess holds, the place of the next column does not wait for this one's digits to be looked at: the processor
-/// goes on while it still checks the guess. Guessing pays for columns whose length seldom changes.
+/// Where a guess holds, the place of the next column does not wait for this one's digits to be looked at: the processor
+/// goes on while it still checks the guess. Guessing pays for columns that seldom change.
 #[derive(Clone, Copy, Debug)]
 pub struct Guess {
     length: usize,
-    /// Top bits of as many bytes as there are digits, and of the byte after them.
+    /// All bits of as many bytes as there are digits, and of the byte after them.
     within: u64,
     /// The top bit of the byte after them.
     after: u64,
+    /// The digits before and the byte after them, and their value.
+    text: u64,
+    value: u64,
 }
+
+const TOPS: u64 = 0x8080_8080_8080_8080;
 
 impl Guess {
     fn of(length: usize) -> Self {
-        let within = 0x8080_8080_8080_8080u64 >> (56 - 8 * length);
-        Self { length, within, after: 0x80 << (8 * length) }
+        // as if zeroes with a zero byte after them had stood there: true, whatever was there
+        let text = 0x0030_3030_3030_3030 & ((1u64 << (8 * length)) - 1);
+        Self { length, within: u64::MAX >> (56 - 8 * length), after: 0x80 << (8 * length), text, value: 0 }
     }
 
     /// The digits at `at`: their value and where they end, as `digits` gives it.
@@ -55,10 +61,15 @@ impl Guess {
     pub fn digits(&mut self, bytes: &[u8], at: usize) -> Option<(u64, usize)> {
         let chunk = bytes.get(at..at + 8)?;
         let word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
+        if word & self.within == self.text {
+            return Some((self.value, at + self.length));
+        }
         let zeroed = word ^ 0x3030_3030_3030_3030;
-        let other = zeroed.wrapping_add(0x7676_7676_7676_7676) | zeroed;
+        let other = (zeroed.wrapping_add(0x7676_7676_7676_7676) | zeroed) & TOPS;
         if other & self.within == self.after {
-            return Some((eight(zeroed << (64 - 8 * self.length)), at + self.length));
+            self.text = word & self.within;
+            self.value = eight(zeroed << (64 - 8 * self.length));
+            return Some((self.value, at + self.length));
         }
         self.afresh(bytes, at)
     }
