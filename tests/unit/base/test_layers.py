@@ -8,19 +8,21 @@ from pathlib import Path
 import pytest
 
 BASE = {"units", "errors", "verdict", "clock", "registry", "metrics", "_core", "stats", "__init__"}
-READING = BASE | {"formats", "recording"}
+READING = BASE | {"formats", "recording", "statistics"}
 JUDGING = READING | {"results", "compare"}
-ACTING = {"hosts", "targets", "workloads", "sources", "study", "run"}
+ACTING = {"hosts", "targets", "workloads", "sources", "study", "recorder", "run"}
 SHOWING = {"heatmap", "charts", "report"}
 ALLOWED = {
     **dict.fromkeys(BASE, BASE),
     "formats": BASE | {"formats"},
-    "recording": READING,
+    "recording": READING - {"statistics"},
+    "statistics": READING,
     "results": READING | {"results"},
     "compare": JUDGING,
     "hosts": JUDGING | {"hosts"},
     **{name: JUDGING | {"hosts", name} for name in ("targets", "workloads", "sources")},
-    "study": JUDGING | ACTING - {"run"},
+    "study": JUDGING | ACTING - {"recorder", "run"},
+    "recorder": READING | {"hosts", "sources", "recorder"},
     "run": JUDGING | ACTING,
     "heatmap": READING | {"heatmap"},
     "charts": JUDGING | {"charts", "heatmap"},
@@ -88,7 +90,7 @@ def test_no_file_is_long(root: Path) -> None:
     assert not long, long
 
 
-@pytest.mark.parametrize("module", ["numpy", "scipy", "pyarrow", "altair", "vl_convert", "pydantic", "rich"])
+@pytest.mark.parametrize("module", ["numpy", "scipy", "pyarrow", "duckdb", "altair", "vl_convert", "pydantic", "rich"])
 def test_help_loads_nothing_heavy(module: str) -> None:
     import subprocess
     import sys
