@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,31 +42,30 @@ class Results:
         cached = read_cache(self.path, key)
         if cached is not None:
             return cached
-        directories = list(run_directories(self.path))
-        runs, references = [], dict[str, dict[str, str]]()
-        for number, run_dir in enumerate(directories, 1):
-            runs.append(self._run(run_dir, references))
+        runs = []
+        for number, (run, of) in enumerate(self._read(), 1):
+            runs.append(run)
             if progress is not None:
-                progress(number, len(directories))
+                progress(number, of)
         write_cache(self.path, runs, key)
         write_details(self.path, self._derived, key)
         return runs
 
-    def _run(self, run_dir: Path, references: dict[str, dict[str, str]]) -> Run:
-        try:
-            plan = read_plan(run_dir)
-        except FormatError as error:
-            # a run without a readable plan was killed before it ended: it is shown, and counts for nothing
-            plan = RunPlan(run=run_dir.name, variant="?", factors={}, status="failed")
-            return Run(plan, run_dir, {}, Verdict.of([Reason("no-plan", Level.INVALID, str(error.message))]))
-        from .derive import derive
+    def _read(self) -> Iterator[tuple[Run, int]]:
+        """Each run from its evidence, with how many there are."""
+        from .derive_all import derive_all
 
-        derived = derive(run_dir, plan, reference=references.get(plan.host))
-        references.setdefault(plan.host, dict(derived.environment))
-        self._derived[plan.run] = derived
-        observations = {observation.metric: observation for observation in derived.observations}
-        return Run(plan, run_dir, observations, derived.verdict, derived.environment, derived.assumptions,
-                   derived.options)
+        found = [(run_dir, _plan(run_dir)) for run_dir in run_directories(self.path)]
+        derived_runs = derive_all([(run_dir, plan) for run_dir, plan in found if isinstance(plan, RunPlan)])
+        for run_dir, plan in found:
+            if not isinstance(plan, RunPlan):
+                # a run without a readable plan was killed before it ended: it is shown, and counts for nothing
+                unknown = RunPlan(run=run_dir.name, variant="?", factors={}, status="failed")
+                yield Run(unknown, run_dir, {}, Verdict.of([Reason("no-plan", Level.INVALID, plan.message)])), len(found)
+                continue
+            derived = self._derived[plan.run] = next(derived_runs)
+            observations = {observation.metric: observation for observation in derived.observations}
+            yield Run(plan, run_dir, observations, derived.verdict, derived.environment, derived.assumptions, derived.options), len(found)
 
     @cached_property
     def _by_id(self) -> dict[str, Run]:
@@ -151,3 +150,10 @@ class Results:
         """`environment.json` of the results, else of the first run that has one: `{"fingerprint", "facts"}`, or empty."""
         found = read_environment(self.path)
         return found or next((facts for run in self.runs if (facts := read_environment(run.evidence))), {})
+
+
+def _plan(run_dir: Path) -> RunPlan | FormatError:
+    try:
+        return read_plan(run_dir)
+    except FormatError as error:
+        return error
