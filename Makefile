@@ -12,6 +12,7 @@ STAMPS := .stamps
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 
 RUST := Cargo.toml $(wildcard crates/*/Cargo.toml) $(wildcard crates/*/src/*.rs crates/*/src/*/*.rs)
+PROBE := python/iolab/_probe/iolab-probe
 WEB := $(wildcard web/*.json web/*.ts web/src/*.ts web/src/*.css web/src/*/*.ts web/src/*/*.tsx)
 BUNDLE := python/iolab/report/static/report.js
 
@@ -20,7 +21,7 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 .PHONY: setup
-setup: $(STAMPS)/core $(BUNDLE) ## Install what is missing; .venv/bin/iolab is ready afterwards
+setup: $(STAMPS)/core $(PROBE) $(BUNDLE) ## Install what is missing; .venv/bin/iolab is ready afterwards
 
 $(STAMPS)/system: scripts/install-system
 	@scripts/install-system build run
@@ -42,6 +43,9 @@ $(STAMPS)/venv: requirements.lock $(STAMPS)/system
 $(STAMPS)/core: $(STAMPS)/venv $(RUST) pyproject.toml
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+$(PROBE): $(STAMPS)/system $(RUST) scripts/build-probe
+	scripts/build-probe
 
 $(STAMPS)/node: $(STAMPS)/venv web/package-lock.json
 	scripts/with-node npm --prefix web ci --no-audit --no-fund --loglevel=error
@@ -103,4 +107,4 @@ lock: $(STAMPS)/venv ## Renew requirements.lock from pyproject.toml (hashes, no 
 
 .PHONY: clean
 clean: ## Remove what was built; results stay
-	rm -rf $(VENV) $(STAMPS) target web/node_modules python/iolab/report/static python/iolab/_core*.so
+	rm -rf $(VENV) $(STAMPS) target web/node_modules python/iolab/report/static python/iolab/_probe python/iolab/_core*.so

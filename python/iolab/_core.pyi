@@ -102,11 +102,39 @@ def trace_events(
     """The events themselves, in batches of at most about `batch`, in the order of the trace.
 
     Each batch: rows: int; little-endian columns as bytes: time_ns (i64), latency_ns, offset_bytes, size_bytes (u64), op (u8, an index into
-    `trace_ops()`), device, process, file, job (u32), count (u64: I/Os that the row stands for, 1 except in histogram logs);
+    `trace_ops()`), device, process, file, job (u32), count (u64: I/Os that the row stands for, 1 except in histogram logs),
+    latency_bucket (u16: index of latency_ns on the grid of 6 bits, valid where latency_ns is);
     latency_ns_valid, offset_bytes_valid, size_bytes_valid, device_valid, process_valid, file_valid, job_valid (u8, 1 or 0);
     device_names, process_names, file_names, job_names: list[str], the names new in this batch (ids continue from the batches before);
-    damaged, losses, unpaired, skipped_by_filter: int, so far.
+    damaged, losses, unpaired, skipped_by_filter: int, so far; format, averaged, assumptions as in `trace_summary`.
     """
 
 def trace_ops() -> list[str]:
     """Names of the operations by their code: read write trim flush sync other."""
+
+# Frames
+#
+# What `iolab-probe` writes, read back. A frame: b"ioLb", version u8 = 1, kind u8, reserved u16 = 0, length of the payload u32 (at most 64 MiB),
+# CRC-32 of the payload u32, payload; all little-endian.
+
+class FrameReader:
+    """Frames out of a stream of bytes, however it is cut."""
+
+    def __init__(self) -> None: ...
+    def feed(self, data: bytes) -> list[dict[str, Any]]:
+        """Take bytes; the frames that are whole with them, in order. Each has "kind": hello events samples loss tick process note end.
+
+        events: source: str; rows: int; little-endian columns as bytes: time_ns (i64, since the Unix epoch), op (u8, an index into `trace_ops()`),
+        count (u64), latency_ns, queue_ns, offset_bytes, size_bytes (u64), latency_bucket (u16, index of the latency on the grid of 6 bits),
+        pid, thread (u32), device, process, file, mount, client, job, error, flags (u32, numbers of names); `<column>_valid` (u8, 1 or 0) for
+        all but time_ns, op, count and latency_bucket (valid where latency_ns is), 0 standing where there is no value; `<column>_names`: list[str]
+        for columns of names: those new in this frame. Numbers run on per source and column, from 0, over all frames of this reader.
+        samples: source, rows, time_ns (i64), object, field (u32), value (i64), object_names, field_names: as above.
+        All other kinds: the JSON object that the probe wrote, with "kind" set. A loss's own kind ("overrun"...) is in "loss_kind".
+
+        ValueError with one line where something does not fit (magic, version, kind, length, CRC, JSON, a number without a name); the reader
+        refuses everything after that.
+        """
+
+    def unfinished(self) -> int:
+        """Bytes of a frame that has begun and not ended: at the end of the stream, 0 or a torn frame."""

@@ -1,4 +1,4 @@
-"""`iolab.open`: results in a notebook or script, with the same numbers and charts as the command line and the report."""
+"""`iolab.open`: results, recordings and traces in a notebook or script, with the same numbers and charts as the command line."""
 
 from __future__ import annotations
 
@@ -15,8 +15,14 @@ if TYPE_CHECKING:
     from .charts.book import ChartBook
     from .compare.axes import Where
     from .compare.model import Comparison
+    from .recording.counts import HeatCounts, Weight
+    from .recording.recording import Recording
+    from .recording.trace import Trace
+    from .statistics.answers import Answer
 
 Names = str | Sequence[str] | None
+Moment = str | int | None
+"""A moment as the command line takes it (`30s`, `-10m`, `2026-03-01T12:00:05`), or in ns on the events' own clock."""
 
 
 class Opened(Results):
@@ -38,11 +44,87 @@ class Opened(Results):
         return ChartBook(self)
 
 
-def open(path: str | Path, *, progress: Progress | None = None) -> Opened:
-    """Open what iolab made.
+class Events:
+    """The I/Os of a recording or trace, to be asked."""
 
-    Raises ResultsError for what is there but no results directory, UsageError for what isn't there.
+    def __init__(self, held: Trace | Recording) -> None:
+        self.path, self._held = held.path, held
+
+    def heatmap(self, y: str = "latency", *, where: Names = None, from_: Moment = None, to: Moment = None,
+                interval: str | int | None = None, columns: int = 2000, weight: Weight = "count", source: str | None = None) -> Map:
+        """Counts over time and latency, offset, size, or (of recordings) queue, which draw themselves in a notebook.
+
+        `where` is what `--where` takes: "op=write,device=sda", or a list of such. `interval` is a length like "1s", or ns.
+        """
+        from .recording.conditions import parse_where
+        from .statistics.query import heat
+
+        from_ns, until_ns = self._span(from_, to)
+        counts = heat(self._held, y, where=parse_where(_listed(where) or []), from_ns=from_ns, until_ns=until_ns,
+                      interval_ns=_length(interval), columns=columns, weight=weight, source=source)
+        return Map(self.path.name, counts)
+
+    def query(self, statistic: str, *, from_: Moment = None, to: Moment = None, interval: str | int | None = None, columns: int = 400,
+              source: str | None = None) -> Answer:
+        """The answer to a statistic such as "io.ops[op=write][process]": a Series, a Stack, or the counts of a heat map."""
+        from .statistics.query import query
+
+        from_ns, until_ns = self._span(from_, to)
+        return query(self._held, statistic, from_ns=from_ns, until_ns=until_ns, interval_ns=_length(interval), columns=columns,
+                     source=source)
+
+    def _span(self, start: Moment, end: Moment) -> tuple[int | None, int | None]:
+        from .recording.trace import Trace
+        from .statistics.of_traces import bounds
+        from .statistics.times import parse_moment
+
+        if not isinstance(start, str) and not isinstance(end, str):
+            return start, end
+        first, last = bounds(self._held) if isinstance(self._held, Trace) else self._held.span() or (0, 0)
+        from_ns, until_ns = (parse_moment(each, first, last) if isinstance(each, str) else each for each in (start, end))
+        return from_ns, until_ns
+
+
+class Map:
+    """A heat map. `counts` has its numbers (`recording.counts.HeatCounts`); a notebook shows it as a picture."""
+
+    def __init__(self, label: str, counts: HeatCounts) -> None:
+        self.label, self.counts = label, counts
+
+    def svg(self, *, percentiles: bool = False, dark: bool = False) -> str:
+        """The map as an SVG document."""
+        from .heatmap.figure import Named, panels
+        from .heatmap.model import View
+        from .heatmap.svg import LAYOUT, svg
+        from .heatmap.theme import DARK, LIGHT
+
+        view = View("linear" if self.counts.y == "offset" else "log")
+        return svg(panels([Named(self.label, self.counts)], view, LAYOUT, percentiles=percentiles), f"I/O of {self.label}",
+                   DARK if dark else LIGHT)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+
+def open(path: str | Path, *, progress: Progress | None = None) -> Opened | Events:
+    """Open what iolab made or can read: a results directory, a recording, or a trace of I/O.
+
+    Raises ResultsError or FormatError for what is there but none of these, UsageError for what isn't there.
     """
+    from .recording.layout import is_recording
+    from .recording.opened import open_events
+    from .recording.trace import Trace
+
+    place = Path(path)
+    if is_recording(place):
+        return Events(open_events(place))
+    if place.is_file() and place.name != FILE and Trace(place).detect() is not None:
+        return Events(open_events(place))
+    return open_results(place, progress=progress)
+
+
+def open_results(path: str | Path, *, progress: Progress | None = None) -> Opened:
+    """Open a results directory. Errors as `open` has them."""
     place = Path(path)
     if not place.exists():
         raise UsageError("no such file or directory", where=place)
@@ -52,6 +134,12 @@ def open(path: str | Path, *, progress: Progress | None = None) -> Opened:
         raise ResultsError("is a file, not a results directory", where=place,
                            hint="iolab import makes results from a tree of fio files, or with --table from a CSV")
     return Opened(place, progress=progress)
+
+
+def _length(interval: str | int | None) -> int | None:
+    from .statistics.times import parse_duration
+
+    return parse_duration(interval) if isinstance(interval, str) else interval
 
 
 def _listed(names: Names) -> list[str] | None:

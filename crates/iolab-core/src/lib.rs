@@ -4,11 +4,14 @@
 //! lines are independent; sinks reduce events: `heatmap`, `summary`, `batch`.
 
 pub mod batch;
+pub mod block;
 pub mod cells;
+pub mod errno;
 pub mod error;
 pub mod event;
 pub mod filter;
 pub mod fio_bins;
+pub mod frames;
 pub mod grid;
 pub mod heatmap;
 pub mod histogram;
@@ -23,4 +26,6 @@ pub mod pairing;
 pub mod readers;
 pub mod scan;
 pub mod summary;
+pub mod syscall;
 pub mod trace;
+pub mod tracefs;

@@ -3,12 +3,17 @@
 //! Starts wait by device, sector and operation. Two kinds are kept: when a request was queued (by whom) and when it was
 //! issued to the driver. Latency counts from the issue where there is one, else from the queueing, as devices without a
 //! request queue (device mapper, md) have that alone. After a loss all starts are forgotten: a stale one would invent a latency.
+//! Two requests with the same key in flight together complete in an order that nobody can tell: they are marked as shared.
 
 use crate::event::Op;
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// Starts of each kind that wait at most; with more, all are forgotten and counted, so that memory stays flat.
 pub const LIMIT: usize = 1 << 18;
+/// A start that waits longer than the kernel lets requests wait has lost its completion, once the same is started again.
+const STALE_NS: u64 = 120_000_000_000;
 
 /// What a start and its completion have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,19 +27,81 @@ pub struct Key {
 }
 
 /// A start that waits for its completion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Start {
     /// When.
     pub time_ns: u64,
+    /// When it was queued, once it is issued.
+    pub queued_ns: Option<u64>,
     /// Name of the process that asked, as interned.
     pub process: Option<u32>,
+    /// That process.
+    pub pid: Option<u32>,
+    /// The thread of it.
+    pub thread: Option<u32>,
+    /// First sector; a request that completes in parts waits under the sector where the rest begins.
+    pub sector: u64,
+    /// Bytes asked for, where known.
+    pub bytes: u64,
+    /// Bytes not yet completed.
+    pub left: u64,
+    /// Whether others with the same key were in flight with it: which of them completed cannot be told.
+    pub shared: bool,
 }
+
+/// What became of a completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completed {
+    /// All of the request that began so.
+    Whole(Start),
+    /// A part of a request; the rest is in flight.
+    Part,
+    /// Nobody saw its start.
+    Unknown,
+}
+
+/// Hashes keys of a few words; keys come from the kernel, not from an adversary.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WordHasher(u64);
+
+impl Hasher for WordHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_isize(&mut self, word: isize) {
+        self.write_u64(word as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        // a product's high bits are the good ones, and tables look at both ends
+        self.0.rotate_left(26)
+    }
+}
+
+/// A map with keys of a few words.
+pub type WordMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
 
 /// Starts in flight.
 #[derive(Clone, Debug, Default)]
 pub struct Pairing {
-    queued: HashMap<Key, Start>,
-    issued: HashMap<Key, Start>,
+    queued: WordMap<Key, Start>,
+    issued: WordMap<Key, Start>,
+    /// Further ones with a key that is in `issued` already, oldest first.
+    twins: WordMap<Key, VecDeque<Start>>,
+    twin_count: usize,
     unpaired: u64,
 }
 
@@ -53,36 +120,124 @@ impl Pairing {
         self.queued.remove(&key);
     }
 
+    /// A request was divided: what begins at another sector was asked for by the same.
+    pub fn split(&mut self, key: Key, sector: u64) {
+        if let Some(&start) = self.queued.get(&key) {
+            self.queue(Key { sector, ..key }, start);
+        }
+    }
+
     /// A request went to the driver. Who asked is known from the queueing, as any process may do the issuing.
     pub fn issue(&mut self, key: Key, start: Start) {
-        if self.issued.len() >= LIMIT {
-            self.unpaired += self.issued.len() as u64;
-            self.issued.clear();
+        if self.issued.len() + self.twin_count >= LIMIT {
+            self.forget_issued();
         }
-        let process = self.queued.remove(&key).and_then(|queued| queued.process).or(start.process);
-        if self.issued.insert(key, Start { process, ..start }).is_some() {
-            self.unpaired += 1;
+        let queued = self.queued.remove(&key);
+        let start = match queued {
+            Some(queued) if queued.process.is_some() || queued.pid.is_some() => {
+                let Start { process, pid, thread, .. } = queued;
+                Start { queued_ns: Some(queued.time_ns), process, pid, thread, ..start }
+            }
+            Some(queued) => Start { queued_ns: Some(queued.time_ns), ..start },
+            None => start,
+        };
+        self.put(key, start);
+    }
+
+    fn put(&mut self, key: Key, mut start: Start) {
+        match self.issued.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(start);
+            }
+            Entry::Occupied(mut place) if place.get().time_ns.saturating_add(STALE_NS) < start.time_ns => {
+                self.unpaired += 1;
+                place.insert(start);
+            }
+            Entry::Occupied(mut place) => {
+                let first = place.get_mut();
+                if first.pid != start.pid || first.process != start.process {
+                    (first.pid, first.process, first.thread) = (None, None, None);
+                    (start.pid, start.process) = (None, None);
+                }
+                if first.thread != start.thread {
+                    (first.thread, start.thread) = (None, None);
+                }
+                (first.shared, start.shared) = (true, true);
+                self.twins.entry(key).or_default().push_back(start);
+                self.twin_count += 1;
+            }
         }
     }
 
     /// The driver gave a request back; it will be issued again.
     pub fn requeue(&mut self, key: Key) {
-        if let Some(start) = self.issued.remove(&key) {
-            self.queue(key, start);
+        if let Some(start) = self.take_issued(key) {
+            self.queue(key, Start { time_ns: start.queued_ns.unwrap_or(start.time_ns), ..start });
         }
     }
 
     /// The start of a request that completed.
     pub fn complete(&mut self, key: Key) -> Option<Start> {
-        let start = self.issued.remove(&key).or_else(|| self.queued.remove(&key));
+        let start = self.take_issued(key).or_else(|| self.queued.remove(&key));
         self.unpaired += u64::from(start.is_none());
         start
     }
 
+    /// So many bytes of an issued request completed.
+    pub fn complete_part(&mut self, key: Key, bytes: u64) -> Completed {
+        if self.twin_count > 0 {
+            self.prefer(key, bytes);
+        }
+        let Some(start) = self.take_issued(key) else {
+            self.unpaired += 1;
+            return Completed::Unknown;
+        };
+        // a part is whole sectors; what fits no request is taken as the end of one
+        if bytes == 0 || bytes >= start.left {
+            return Completed::Whole(start);
+        }
+        let rest = Key { sector: key.sector.wrapping_add(bytes / 512), ..key };
+        let start = Start { left: start.left - bytes, ..start };
+        self.put(rest, start);
+        Completed::Part
+    }
+
+    /// Of several in flight with a key, put one first that waits for just so many bytes.
+    fn prefer(&mut self, key: Key, bytes: u64) {
+        let (Some(first), Some(twins)) = (self.issued.get_mut(&key), self.twins.get_mut(&key)) else { return };
+        if first.left != bytes {
+            if let Some(fitting) = twins.iter_mut().find(|twin| twin.left == bytes) {
+                std::mem::swap(first, fitting);
+            }
+        }
+    }
+
+    fn take_issued(&mut self, key: Key) -> Option<Start> {
+        let start = self.issued.remove(&key)?;
+        if self.twin_count > 0 {
+            if let Entry::Occupied(mut twins) = self.twins.entry(key) {
+                if let Some(next) = twins.get_mut().pop_front() {
+                    self.twin_count -= 1;
+                    self.issued.insert(key, next);
+                }
+                if twins.get().is_empty() {
+                    twins.remove();
+                }
+            }
+        }
+        Some(start)
+    }
+
+    fn forget_issued(&mut self) {
+        self.unpaired += (self.issued.len() + self.twin_count) as u64;
+        self.issued.clear();
+        self.twins.clear();
+        self.twin_count = 0;
+    }
+
     /// Something was lost: no start in flight can be trusted.
     pub fn forget_all(&mut self) {
-        self.unpaired += self.issued.len() as u64;
-        self.issued.clear();
+        self.forget_issued();
         self.queued.clear();
     }
 
@@ -105,15 +260,15 @@ mod tests {
     }
 
     fn start(time_ns: u64) -> Start {
-        Start { time_ns, process: None }
+        Start { time_ns, ..Start::default() }
     }
 
     #[test]
     fn latency_counts_from_the_issue_and_who_from_the_queueing() {
         let mut pairing = Pairing::default();
-        pairing.queue(key(8), Start { time_ns: 5, process: Some(1) });
-        pairing.issue(key(8), Start { time_ns: 9, process: Some(2) });
-        assert_eq!(pairing.complete(key(8)), Some(Start { time_ns: 9, process: Some(1) }));
+        pairing.queue(key(8), Start { process: Some(1), ..start(5) });
+        pairing.issue(key(8), Start { process: Some(2), ..start(9) });
+        assert_eq!(pairing.complete(key(8)), Some(Start { process: Some(1), queued_ns: Some(5), ..start(9) }));
         assert_eq!(pairing.take_unpaired(true), 0);
     }
 
@@ -131,6 +286,44 @@ mod tests {
         pairing.forget_all();
         assert_eq!(pairing.complete(key(8)), None);
         assert_eq!(pairing.take_unpaired(true), 2, "the start and the completion");
+    }
+
+    #[test]
+    fn parts_become_one() {
+        let mut pairing = Pairing::default();
+        pairing.issue(key(8), Start { bytes: 4096, left: 4096, sector: 8, ..start(5) });
+        assert_eq!(pairing.complete_part(key(8), 1024), Completed::Part);
+        assert_eq!(pairing.complete_part(key(10), 2048), Completed::Part);
+        let Completed::Whole(begun) = pairing.complete_part(key(14), 1024) else { panic!() };
+        assert_eq!((begun.sector, begun.bytes, begun.time_ns), (8, 4096, 5));
+        assert_eq!(pairing.take_unpaired(true), 0);
+    }
+
+    #[test]
+    fn who_of_two_completed_is_not_guessed() {
+        let mut pairing = Pairing::default();
+        pairing.issue(key(8), start(5));
+        pairing.issue(key(8), start(6));
+        assert!(pairing.complete(key(8)).unwrap().shared && pairing.complete(key(8)).unwrap().shared);
+        pairing.issue(key(8), start(7));
+        assert_eq!(pairing.complete(key(8)), Some(start(7)));
+        pairing.issue(key(8), start(8));
+        pairing.issue(key(8), start(9 + STALE_NS));
+        assert!(!pairing.complete(key(8)).unwrap().shared, "the first was never completed");
+        assert_eq!(pairing.take_unpaired(true), 1);
+    }
+
+    #[test]
+    fn a_divided_request_keeps_who_asked() {
+        let mut pairing = Pairing::default();
+        pairing.queue(key(8), Start { process: Some(1), ..start(5) });
+        pairing.split(key(8), 16);
+        pairing.issue(key(8), start(6));
+        pairing.issue(key(16), start(7));
+        assert_eq!(pairing.complete(key(16)).unwrap().process, Some(1));
+        pairing.requeue(key(8));
+        pairing.issue(key(8), start(9));
+        assert_eq!(pairing.complete(key(8)), Some(Start { process: Some(1), queued_ns: Some(5), ..start(9) }));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `iolab._core`: conversions and error mapping only; what it does is in `iolab-core`.
 
+mod frames;
 mod traces;
 
 use iolab_core::{fio_bins, grid, histogram, log2};
@@ -25,6 +26,8 @@ fn check(indices: &[u32], counts: &[u64]) -> PyResult<()> {
 mod _core {
     use super::*;
 
+    #[pymodule_export]
+    use frames::FrameReader;
     #[pymodule_export]
     use traces::{trace_detect, trace_events, trace_formats, trace_heatmap, trace_ops, trace_summary, TraceEvents};
 

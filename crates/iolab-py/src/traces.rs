@@ -4,6 +4,7 @@ use iolab_core::batch::{Batch, Column};
 use iolab_core::error::TraceError;
 use iolab_core::event::{Dimension, Op};
 use iolab_core::filter::Filter;
+use iolab_core::grid::Grid;
 use iolab_core::heatmap::{self, HeatMap, Scale, Spec, Weight, Y};
 use iolab_core::readers::Work;
 use iolab_core::scan::{scan, Scanned};
@@ -318,6 +319,12 @@ impl TraceEvents {
             out.set_item(*name, bytes(py, values, |value| value.to_le_bytes()))?;
             out.set_item(format!("{name}_valid"), PyBytes::new(py, valid))?;
         }
+        let grid = Grid::new(fio_bins::FIO_BITS).expect("6 bits are offered");
+        // with 6 bits the indices of all 64-bit values stay below 4096
+        out.set_item(
+            "latency_bucket",
+            bytes(py, &batch.values[0].values, |value| (grid.index(value) as u16).to_le_bytes()),
+        )?;
         for (dimension, Column { values, valid }) in Dimension::ALL.into_iter().zip(&batch.keys) {
             let name = dimension.name();
             out.set_item(name, bytes(py, values, |value| value.to_le_bytes()))?;
@@ -333,6 +340,10 @@ impl TraceEvents {
         out.set_item("losses", ledger.losses)?;
         out.set_item("unpaired", ledger.unpaired)?;
         out.set_item("skipped_by_filter", batch.skipped)?;
+        let trace = self.trace.get_mut().map_err(|_| PyRuntimeError::new_err("an earlier batch failed"))?;
+        out.set_item("format", trace.format)?;
+        out.set_item("averaged", trace.averaged)?;
+        out.set_item("assumptions", &trace.assumptions)?;
         Ok(out)
     }
 }

@@ -1,24 +1,30 @@
-"""`iolab heatmap`: what the I/O of a trace looks like over time: latency, offset or size."""
+"""`iolab heatmap`: what the I/O of a trace or recording looks like over time: latency, offset or size."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
+from .events import name_of, open_path, span_of
 from .options import PATH, say
 
 if TYPE_CHECKING:
     from ..heatmap.figure import Named
     from ..heatmap.model import View
+    from ..recording.breakdown import Dimension
     from ..recording.conditions import Where
     from ..recording.counts import HeatCounts, Weight, Y
+    from ..recording.recording import Recording
     from ..recording.trace import Trace
+
+    Events = Trace | Recording
 
 SUFFIXES = (".png", ".svg", ".html")
 COLUMNS = {".png": 2000, ".svg": 2000, ".html": 2000}
@@ -28,7 +34,7 @@ COLUMNS = {".png": 2000, ".svg": 2000, ".html": 2000}
 @click.command("heatmap")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
 @click.option("--y", "ys", default="latency", show_default=True, metavar="WHAT",
-              help="latency, offset or size; several with commas, or all.")
+              help="latency, offset or size; several with commas, or all. Of a recording also queue.")
 @click.option("-o", "--output", type=PATH, help="A .png, .svg or .html file. Default: the terminal.")
 @click.option("--where", "where", multiple=True, metavar="CONDITION",
               help="Keep only these I/Os: 'op=write,device=sda', 'latency>=10ms', 'size=8KiB..64KiB'; may be given again.")
@@ -40,41 +46,43 @@ COLUMNS = {".png": 2000, ".svg": 2000, ".html": 2000}
               help="How counts become colours: by rank every step is equally frequent, so rare things show.")
 @click.option("--weight", type=click.Choice(("count", "time")), default="count", show_default=True,
               help="Count I/Os, or add up the time they took.")
-@click.option("--against", type=PATH, help="A second trace: both maps on one scale, and their difference.")
+@click.option("--from", "start", metavar="WHEN", help="30s (after the start), -10m (before the end) or 2026-03-01T12:00:05 (UTC).")
+@click.option("--to", "end", metavar="WHEN", help="The same; this moment itself is left out.")
+@click.option("--source", metavar="NAME", help="Of a recording, whose events: block, syscall, fio... Default: block where it has them.")
+@click.option("--against", type=PATH, help="A second trace or recording: both maps on one scale, and their difference.")
 @click.option("--percentiles", is_flag=True, help="Draw the 50th, 90th and 99th percentile and the mean of each column.")
 @click.option("--format", "kind", metavar="FORMAT", help="The trace's format. Default: found by content.")
 @click.option("--columns", metavar="FIELDS", help="What the columns of a CSV hold: 'time:us,latency:ns,offset:bytes,-,op'.")
 @click.option("--theme", type=click.Choice(("light", "dark")), help="Default: light for files, the terminal's own there.")
 @click.option("--screen", type=click.Choice(("truecolor", "256", "grey", "text")), help="What the terminal can show. Default: found out.")
 def command(paths: tuple[Path, ...], ys: str, output: Path | None, where: tuple[str, ...], crop: str | None, y_range: str | None,
-            y_scale: Literal["log", "linear"] | None, color: Literal["rank", "log", "linear"], weight: Weight, against: Path | None,
-            percentiles: bool, kind: str | None, columns: str | None, theme: Literal["light", "dark"] | None,
-            screen: Literal["truecolor", "256", "grey", "text"] | None) -> None:
+            y_scale: Literal["log", "linear"] | None, color: Literal["rank", "log", "linear"], weight: Weight, start: str | None,
+            end: str | None, source: str | None, against: Path | None, percentiles: bool, kind: str | None, columns: str | None,
+            theme: Literal["light", "dark"] | None, screen: Literal["truecolor", "256", "grey", "text"] | None) -> None:
     """Draw heat maps of I/O: time runs to the right, latency, offset or size upwards, and colour says how many.
 
-    Each PATH is a trace of any known format, found by content (gzip, xz and zstd are unpacked); `-` is standard input.
-    Several are added up, as the logs of several jobs are.
+    Each PATH is a recording, or a trace of any known format, found by content (gzip, xz and zstd are unpacked); `-` is standard
+    input. Several are added up, as the logs of several jobs are.
     """
     from ..errors import UsageError
     from ..recording.conditions import parse_where
-    from ..recording.trace import STDIN, Trace
+    from ..recording.trace import STDIN
 
     kinds = _kinds(ys)
     suffix = _suffix(output)
     if STDIN in paths and (len(kinds) > 1 or len(paths) > 1 or against is not None or suffix == ".html"):
         raise UsageError("standard input can be read only once", where="heatmap", hint="save the trace into a file first")
     conditions = parse_where(where)
-    made = [Trace(path, kind, columns, conditions) for path in paths]
-    other = [] if against is None else [Trace(against, kind, columns, conditions)]
+    made = [open_path(path, kind, columns, conditions) for path in paths]
+    other = [] if against is None else [open_path(against, kind, columns, conditions)]
+    read = partial(_read, conditions=conditions, source=source, weight=weight, spans=_spans(made, other, start, end))
     width, height = shutil.get_terminal_size((100, 40))
     wanted = COLUMNS.get(suffix, 8 * max(10, width - 11))
-    label = paths[0].name if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"
-    if paths == (STDIN,):
-        label = "standard input"
+    label = name_of(paths[0]) if len(paths) == 1 else f"{name_of(paths[0])} and {len(paths) - 1} more"
     groups = []
     for y in kinds:
         view = _view(y, crop, y_range, y_scale, color)
-        groups.append((view, _maps([(label, made), *((each.path.name, [each]) for each in other)], y, view, wanted, weight,
+        groups.append((view, _maps([(label, made), *((name_of(each.path), [each]) for each in other)], y, view, wanted, read,
                                    parts=suffix == ".html")))
     if suffix == ".html":
         assert output is not None
@@ -91,7 +99,7 @@ def _kinds(text: str) -> list[Y]:
     from ..errors import UsageError
     from ..recording.counts import UNITS
 
-    asked = list(UNITS) if text == "all" else [part.strip() for part in text.split(",")]
+    asked = ["latency", "offset", "size"] if text == "all" else [part.strip() for part in text.split(",")]
     found: list[Y] = [y for y in UNITS if y in asked]
     if not asked or set(asked) - set(found):
         raise UsageError(f"there is no map of '{text}'", where="--y", hint=f"there are {', '.join(UNITS)} and all")
@@ -119,7 +127,7 @@ def _view(y: Y, crop: str | None, y_range: str | None, y_scale: Literal["log", "
     from ..units import parse_quantity
 
     scale = y_scale or ("linear" if y == "offset" else "log")
-    low, high = parse_range(y_range, "time" if y == "latency" else "size") if y_range is not None else (None, None)
+    low, high = parse_range(y_range, "time" if y in ("latency", "queue") else "size") if y_range is not None else (None, None)
     if crop is None:
         share = 0.001 if scale == "linear" and y != "offset" and high is None else 0.0
     else:
@@ -131,29 +139,61 @@ def _view(y: Y, crop: str | None, y_range: str | None, y_scale: Literal["log", "
     return View(scale, share, low, high, color)
 
 
-def _maps(named: list[tuple[str, list[Trace]]], y: Y, view: View, columns: int, weight: Weight, *, parts: bool) -> list[Named]:
+def _spans(made: list[Events], other: list[Events], start: str | None, end: str | None) -> dict[int, tuple[int | None, int | None]]:
+    """The span of time asked for, by the place of each set: two that are compared each count from their own start."""
+    return {id(each): span for group in (made, other) if group for span in [span_of(group, start, end)] for each in group}
+
+
+def _read(events: Events, y: Y, more: Where | None = None, *, conditions: Where, source: str | None, weight: Weight,
+          spans: dict[int, tuple[int | None, int | None]], interval_ns: int | None, columns: int, low: int | None,
+          high: int | None) -> HeatCounts:
+    """Counts of a trace or recording under the conditions of the command line and further ones."""
+    from ..recording.trace import Trace
+    from ..statistics.query import heat
+
+    # a trace has the command line's conditions in itself
+    where = dict(more or {}) if isinstance(events, Trace) else {**conditions, **(more or {})}
+    from_ns, until_ns = spans[id(events)]
+    return heat(events, y, where=where, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns, low=low, high=high,
+                weight=weight, source=source)
+
+
+def _maps(named: list[tuple[str, list[Events]]], y: Y, view: View, columns: int, reader: Callable[..., HeatCounts], *,
+          parts: bool) -> list[Named]:
     """Counts of each set of traces added up, all on the same columns and buckets; with `parts`, also whose they are."""
     from ..heatmap.figure import Named
-    from ..recording.breakdown import dimensions
     from ..recording.counts import merge
     from ..recording.trace import counts_alike
 
     # offsets have equal buckets, so a range has to be known when they are counted; latency and size are cut afterwards
     low, high = (view.low, view.high) if y == "offset" else (None, None)
 
-    def read(trace: Trace, more: Where | None = None, *, interval_ns: int | None = None) -> HeatCounts:
-        return trace.counts(y, interval_ns=interval_ns, columns=columns, weight=weight, low=low, high=high, more=more)
+    def read(events: Events, more: Where | None = None, *, interval_ns: int | None = None) -> HeatCounts:
+        return reader(events, y, more, interval_ns=interval_ns, columns=columns, low=low, high=high)
 
     every = counts_alike([trace for _, traces in named for trace in traces],
-                         lambda trace, interval_ns: read(trace, interval_ns=interval_ns))
+                         lambda events, interval_ns: read(events, interval_ns=interval_ns))
     found = []
     for label, traces in named:
         counts, every = merge(every[:len(traces)]), every[len(traces):]
-        known, left = dimensions(traces, counts, partial(read, interval_ns=counts.interval_ns)) if parts and len(counts.count) else ([], [])
+        known, left = _whose(traces, counts, partial(read, interval_ns=counts.interval_ns)) if parts and len(counts.count) else ([], [])
         if left:
             say(f"note: {label} is too large to tell {' and '.join(left)} apart in the page")
         found.append(Named(label, counts, tuple(known)))
     return found
+
+
+def _whose(events: list[Events], counts: HeatCounts, read: Callable[[Events, Where], HeatCounts]) -> tuple[list[Dimension], list[str]]:
+    """Counts of each value of a dimension, and the dimensions that there are too many events for."""
+    from ..recording.breakdown import dimensions
+    from ..recording.trace import Trace
+    from ..statistics.whose import dimensions_of
+
+    traces = [each for each in events if isinstance(each, Trace)]
+    if len(traces) == len(events):
+        return dimensions(traces, counts, read)
+    recordings = [each for each in events if not isinstance(each, Trace)]
+    return ([], ["operations, devices and processes"]) if traces else dimensions_of(recordings, counts, read)
 
 
 def _title(groups: list[tuple[View, list[Named]]]) -> str:

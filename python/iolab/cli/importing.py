@@ -1,4 +1,4 @@
-"""`iolab import`: other people's results become results that can be shown, compared and reported."""
+"""`iolab import`: other people's results become results that can be shown, compared and reported, and traces a recording."""
 
 from __future__ import annotations
 
@@ -11,25 +11,30 @@ from .options import PATH, command_line, output_option, say
 
 
 @click.command("import")
-@click.argument("source", metavar="[TREE]", type=PATH, required=False)
+@click.argument("sources", metavar="[TREE | TRACE...]", type=PATH, nargs=-1)
 @click.option("--layout", metavar="PATTERN", help="How the path of a run's folder below TREE names variant and factors: "
               "'{submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs'. Types are str, int and float; "
               "{variant}, {repetition} and {block} have a meaning of their own; * is any text.")
 @click.option("--table", type=PATH, help="A CSV of published numbers: variant,<factors...>,metric,value,unit[,repetition].")
 @click.option("--baseline", help="The variant that the others are compared with. Default: the first.")
 @click.option("--link", is_flag=True, help="Link to the tree's files instead of copying them.")
-@output_option("The results directory to make.")
-def command(source: Path | None, layout: str | None, table: Path | None, baseline: str | None, link: bool, output: Path) -> None:
-    """Import a tree (or tar archive) of fio and iostat files, or a published table.
+@click.option("--format", "kind", metavar="FORMAT", help="The traces' format. Default: found by content.")
+@click.option("--columns", metavar="FIELDS", help="What the columns of a CSV trace hold: 'time:us,latency:ns,offset:bytes,-,op'.")
+@click.option("--host", default="", metavar="NAME", help="Whose I/O a trace is.")
+@output_option("The results directory to make; of traces, the recording to make or add to.")
+def command(sources: tuple[Path, ...], layout: str | None, table: Path | None, baseline: str | None, link: bool, kind: str | None,
+            columns: str | None, host: str, output: Path) -> None:
+    """Import a tree (or tar archive) of fio and iostat files, a published table, or traces of I/O.
 
     The foreign files are kept as evidence, and everything is derived from them as for runs made here. A damaged file
-    costs its run, which is shown as INVALID with the reason. Published numbers stay UNJUDGED.
+    costs its run, which is shown as INVALID with the reason. Published numbers stay UNJUDGED. Traces of any known format
+    become one recording, with every event as it is; `-` is standard input.
     """
     from ..errors import UsageError
 
     started = time.monotonic()
-    if (source is None) == (table is None):
-        raise UsageError("give a TREE with --layout, or --table FILE.csv", where="import")
+    if bool(sources) == (table is not None):
+        raise UsageError("give a TREE with --layout, a TRACE, or --table FILE.csv", where="import")
     if table is not None:
         from ..results.published import import_table
 
@@ -37,9 +42,19 @@ def command(source: Path | None, layout: str | None, table: Path | None, baselin
         say(f"imported {cells} published cells into {output} in {time.monotonic() - started:.1f} s")
         return
     if layout is None:
-        raise UsageError("a tree needs a --layout", where="import", hint="such as --layout '{variant}/fio-{numjobs:int}-jobs'")
-    assert source is not None
-    _import_tree(source, layout, output, link, baseline, started)
+        from .import_traces import are_traces, import_traces
+
+        if are_traces(sources, described=kind is not None or columns is not None):
+            import_traces(sources, output, kind=kind, columns=columns, host=host)
+            return
+        missing = next((path for path in sources if not path.exists()), None)
+        if missing is not None:
+            raise UsageError("no such file or directory", where=missing)
+        raise UsageError("a tree needs a --layout", where="import", hint="such as --layout '{variant}/fio-{numjobs:int}-jobs'; of traces "
+                         "each file must be one" if len(sources) > 1 else "such as --layout '{variant}/fio-{numjobs:int}-jobs'")
+    if len(sources) > 1:
+        raise UsageError("--layout takes one TREE", where="import", hint="import others into directories of their own")
+    _import_tree(sources[0], layout, output, link, baseline, started)
 
 
 def _import_tree(source: Path, layout: str, output: Path, link: bool, baseline: str | None, started: float) -> None:

@@ -12,6 +12,7 @@ from ..errors import UsageError
 from ..recording.breakdown import Dimension
 from ..recording.counts import UNITS, HeatCounts
 from . import overlays, words
+from .lost import NOTHING_LOST, Lost, lost_of, unrecorded, without
 from .model import Cells, Frame, View, cells_of, frame_of, gaps
 from .scale import Floats, Scale, scale_of
 from .ticks import quantity
@@ -36,7 +37,8 @@ class Panel:
     Attributes:
         label: what it is of; heading: with its counts; y, unit: what stands on the axis, "ns" or "B".
         frame, cells, scale: where, how many and which level; signed: a difference, second minus first.
-        gaps: spans of columns without data, in columns; lines: name to a value for each column, nan where there is none.
+        gaps: spans of columns without I/O where some was due, in columns; unrecorded: spans in which nothing was recorded.
+        lost: records lost by column; lines: name to a value for each column, nan where there is none.
         notes: what is not shown and what was lost; weight: "count" or "time".
     """
 
@@ -49,6 +51,8 @@ class Panel:
     scale: Scale
     signed: bool = False
     gaps: tuple[tuple[float, float], ...] = ()
+    unrecorded: tuple[tuple[float, float], ...] = ()
+    lost: Lost = NOTHING_LOST
     lines: dict[str, Floats] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     weight: str = "count"
@@ -63,6 +67,17 @@ class Panel:
     def columns(self) -> int:
         """Columns across."""
         return int(self.cells.counts.shape[1])
+
+    @property
+    def hatched(self) -> tuple[tuple[float, float], ...]:
+        """All spans that are hatched."""
+        return (*self.gaps, *self.unrecorded)
+
+    def hatch_words(self, least: float) -> list[str]:
+        """What hatching stands for, where a span is at least `least` columns long."""
+        parts = ["no I/O at all" if any(end - start >= least for start, end in self.gaps) else "",
+                 "nothing was recorded" if any(end - start >= least for start, end in self.unrecorded) else ""]
+        return [" or ".join(part for part in parts if part)] if any(parts) else []
 
     @property
     def span_ns(self) -> float:
@@ -100,9 +115,12 @@ def panels(maps: Sequence[Named], view: View, layout: Layout, *, percentiles: bo
         drawn, pace = _lines(named.counts, factor, across) if percentiles and named.counts.y != "offset" else ({}, "")
         notes = [words.begins(named.counts), pace,
                  *words.outside(named.counts, each, frame.high, frame.low, unit), *words.losses(named.counts)]
+        blind = unrecorded(named.counts, across, factor)
+        lost = lost_of(named.counts, across, factor)
         found.append(Panel(
             named.label, words.headline(named.label, named.counts, each), named.counts.y, unit, frame, each, scale,
-            gaps=tuple((start / factor, end / factor) for start, end in gaps(named.counts)), lines=drawn,
+            gaps=without(tuple((start / factor, end / factor) for start, end in gaps(named.counts)), blind), unrecorded=blind, lost=lost,
+            lines=drawn,
             notes=tuple(note for note in notes if note), weight=named.counts.weight))
     if difference:
         found.append(_difference(found[0], found[1], view))

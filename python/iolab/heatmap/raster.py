@@ -47,7 +47,7 @@ def draw(panel: Panel, theme: Theme, width: int, height: int) -> Pixels:
     diagonal = (np.arange(width)[None, :] + np.arange(height)[:, None]) % _HATCH < 2
     # a gap shorter than a cell shows only where the cell's column is empty
     diagonal &= np.all(image == rgb(theme.background), axis=2)
-    for start, end in panel.gaps:
+    for start, end in panel.hatched:
         left, right = round(start * width / panel.columns), round(end * width / panel.columns)
         image[:, left:right][diagonal[:, left:right]] = rgb(theme.hatch)
     return image

@@ -22,6 +22,8 @@ LAYOUT = Layout(columns=450, height=HEIGHT, least=3)
 """What fits: a cell is at least two pixels wide and three high."""
 
 _LEFT, _RIGHT, _TOP, _GAP, _LINE = 84, 96, 40, 46, 16
+_STRIP = 10
+"""Pixels of the strip of losses under a map."""
 _PIXELS = 2
 
 
@@ -31,7 +33,7 @@ def svg(panels: Sequence[Panel], title: str, theme: Theme) -> str:
     top = _TOP
     for panel in panels:
         body.append(_panel(panel, theme, top))
-        top += HEIGHT + _GAP + 20 + _LINE * len(_lines(panel))
+        top += HEIGHT + _strip_height(panel) + _GAP + 20 + _LINE * len(_lines(panel))
     width, height = _LEFT + WIDTH + _RIGHT, top - 10
     return "".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
@@ -54,10 +56,26 @@ def _panel(panel: Panel, theme: Theme, top: int) -> str:
         f'<image x="{_LEFT}" y="{top}" width="{WIDTH}" height="{HEIGHT}" preserveAspectRatio="none" image-rendering="optimizeSpeed" '
         f'style="image-rendering:pixelated" href="data:image/png;base64,{data}"/>',
         f'<rect x="{_LEFT}" y="{top}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="{theme.faint}"/>',
-        _axes(panel, theme, top), _overlays(panel, theme, top), _legend(panel, theme, top)]
+        _strip(panel, theme, top + HEIGHT), _axes(panel, theme, top), _overlays(panel, theme, top), _legend(panel, theme, top)]
     for number, line in enumerate(_lines(panel)):
-        parts.append(f'<text x="{_LEFT}" y="{top + HEIGHT + _GAP - 8 + _LINE * number}" fill="{theme.faint}">{escape(line)}</text>')
+        y = top + HEIGHT + _strip_height(panel) + _GAP - 8 + _LINE * number
+        parts.append(f'<text x="{_LEFT}" y="{y}" fill="{theme.faint}">{escape(line)}</text>')
     return "".join(parts)
+
+
+def _strip_height(panel: Panel) -> int:
+    return _STRIP if panel.lost else 0
+
+
+def _strip(panel: Panel, theme: Theme, top: int) -> str:
+    """A bar for each column in which records were lost, and what it is beside it; nothing where none were."""
+    if not panel.lost:
+        return ""
+    wide = WIDTH / panel.columns
+    bars = "".join(f"M{_LEFT + column * wide:.1f} {top + _STRIP}v{-(_STRIP - 2) * level:.1f}h{max(wide, 1.5):.1f}V{top + _STRIP}z"
+                   for column, level in panel.lost.levels().items())
+    return (f'<path d="{bars}" fill="{theme.lost}"/><rect x="{_LEFT}" y="{top}" width="{WIDTH}" height="{_STRIP}" fill="none" '
+            f'stroke="{theme.faint}"/><text x="{_LEFT + WIDTH + 8}" y="{top + _STRIP}" fill="{theme.lost}">lost</text>')
 
 
 def _title(panel: Panel) -> str:
@@ -67,8 +85,9 @@ def _title(panel: Panel) -> str:
 def _lines(panel: Panel) -> list[str]:
     """Notes in lines that fit below the map."""
     lines: list[str] = []
-    hatched = ["hatched: no I/O at all"] if any((end - start) * WIDTH >= panel.columns for start, end in panel.gaps) else []
-    for note in [*panel.notes, *hatched]:
+    hatched = [f"hatched: {words}" for words in panel.hatch_words(panel.columns / WIDTH)]
+    strip = [panel.lost.words()] if panel.lost else []
+    for note in [*panel.notes, *strip, *hatched]:
         if lines and len(lines[-1]) + len(note) < 150:
             lines[-1] += f" · {note}"
         else:
@@ -77,7 +96,7 @@ def _lines(panel: Panel) -> list[str]:
 
 
 def _axes(panel: Panel, theme: Theme, top: int) -> str:
-    frame = panel.frame
+    frame, foot = panel.frame, top + HEIGHT + _strip_height(panel)
     make = ticks.log_ticks if frame.y_scale == "log" else ticks.linear_ticks
     marks = []
     for tick in make(frame.low, frame.high, 9, panel.unit):
@@ -86,8 +105,8 @@ def _axes(panel: Panel, theme: Theme, top: int) -> str:
                      f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(tick.label)}</text>')
     for tick in ticks.linear_ticks(0, panel.span_ns, 11, "ns"):
         x = _LEFT + WIDTH * tick.value / panel.span_ns
-        marks.append(f'<path d="M{x:.1f} {top + HEIGHT}v5" stroke="{theme.faint}"/>'
-                     f'<text x="{x:.1f}" y="{top + HEIGHT + 17}" text-anchor="middle">{escape(tick.label)}</text>')
+        marks.append(f'<path d="M{x:.1f} {foot}v5" stroke="{theme.faint}"/>'
+                     f'<text x="{x:.1f}" y="{foot + 17}" text-anchor="middle">{escape(tick.label)}</text>')
     return "".join(marks)
 
 

@@ -19,6 +19,7 @@ MODES: tuple[Mode, ...] = ("truecolor", "256", "grey", "text")
 _DENSITY = ".:-=+*#%@"
 _FEWER, _MORE = "-=", "+#"
 _LINES = {"p50": "─", "p90": "═", "p99": "━", "mean": "·"}
+_BARS = "▁▂▃▄▅▆▇█"
 _GUTTER = 10
 _CUBE = np.array([0, 95, 135, 175, 215, 255])
 
@@ -53,11 +54,24 @@ def draw(panel: Panel, layout: Layout, mode: Mode, theme: Theme) -> list[str]:
     rows = _characters(panel, layout) if mode == "text" else _blocks(panel, layout, mode, theme)
     labels = _labels(panel, layout, len(rows))
     lines += [f"{labels.get(number, ''):>{_GUTTER - 2}} {'┤' if number in labels else '│'}{row}" for number, row in enumerate(rows)]
-    lines += _time_axis(panel)
+    lines += [*_strip(panel, mode, theme), *_time_axis(panel)]
     lines.append(f"{'':{_GUTTER - 2}}  {_legend(panel, mode, theme)}")
-    hatched = ["╱ no I/O at all"] if _gap_columns(panel) else []
-    lines += [f"{'':{_GUTTER - 2}}  {note}" for note in [*panel.notes, *hatched]]
+    hatched = [f"╱ {words}" for words in panel.hatch_words(1)] if _gap_columns(panel) else []
+    strip = [f"{'!' if mode == 'text' else '█'} {panel.lost.words()}"] if panel.lost else []
+    lines += [f"{'':{_GUTTER - 2}}  {note}" for note in [*panel.notes, *strip, *hatched]]
     return lines
+
+
+def _strip(panel: Panel, mode: Mode, theme: Theme) -> list[str]:
+    """The line of columns in which records were lost: the taller, the more; no line where none were."""
+    if not panel.lost:
+        return []
+    levels = panel.lost.levels()
+    bars = (_BARS[min(len(_BARS) - 1, int(levels[column] * len(_BARS)))] if column in levels else " " for column in range(panel.columns))
+    if mode == "text":
+        return [f"{'lost':>{_GUTTER - 2}} │{''.join('!' if bar != ' ' else bar for bar in bars).rstrip()}"]
+    colour = _code(np.array(rgb((GREY if mode == "grey" else theme).lost), dtype=np.uint8), mode, "38")
+    return [f"{'lost':>{_GUTTER - 2}} │\033[{colour}m{''.join(bars).rstrip()}\033[0m"]
 
 
 def _bold(text: str, mode: Mode) -> str:
@@ -65,7 +79,7 @@ def _bold(text: str, mode: Mode) -> str:
 
 
 def _gap_columns(panel: Panel) -> set[int]:
-    return {column for start, end in panel.gaps for column in range(int(np.ceil(start)), int(end))}
+    return {column for start, end in panel.hatched for column in range(int(np.ceil(start)), int(end))}
 
 
 def _line_rows(panel: Panel, height: int) -> dict[tuple[int, int], str]:

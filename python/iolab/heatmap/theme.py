@@ -34,6 +34,7 @@ class Theme:
     fewer: tuple[str, ...]
     more: tuple[str, ...]
     lines: tuple[str, ...]
+    lost: str
 
     @cached_property
     def palette(self) -> Palette:
@@ -49,18 +50,18 @@ class Theme:
 LIGHT = Theme("light", background="#ffffff", text="#1d232b", faint="#5c6672", grid="#dfe3e8", hatch="#c3cad2",
               sequential=("#c4e6c3", "#7fcdbb", "#41a8c4", "#2a72b5", "#26408f", "#14163f"),
               fewer=("#cfe3f3", "#5fa3d3", "#0a4f8f"), more=("#fbdcbd", "#ec8a3c", "#8f3c00"),
-              lines=("#e4572e", "#c2188f", "#7a0f2b", "#111111"))
+              lines=("#e4572e", "#c2188f", "#7a0f2b", "#111111"), lost="#c8102e")
 """For white paper; pictures use it."""
 
 DARK = Theme("dark", background="#14181d", text="#e6eaf0", faint="#98a3b1", grid="#2b323b", hatch="#3d4651",
              sequential=("#2c3f73", "#2b638d", "#23878d", "#3bac7c", "#95cb52", "#fbe723"),
              fewer=("#233a54", "#3a83c4", "#a9d8ff"), more=("#4f331c", "#cf7a33", "#ffd9a8"),
-             lines=("#ff9e7a", "#ff6fd0", "#cdbbff", "#ffffff"))
+             lines=("#ff9e7a", "#ff6fd0", "#cdbbff", "#ffffff"), lost="#ff6b62")
 """For dark screens."""
 
 GREY = Theme("grey", background="#000000", text="#ffffff", faint="#a0a0a0", grid="#404040", hatch="#505050",
              sequential=("#3a3a3a", "#ffffff"), fewer=("#303030", "#8a8a8a"), more=("#b0b0b0", "#ffffff"),
-             lines=("#ffffff",) * 4)
+             lines=("#ffffff",) * 4, lost="#ffffff")
 """For terminals without colours."""
 
 THEMES = {"light": LIGHT, "dark": DARK}

@@ -9,7 +9,7 @@ from ..recording.counts import HeatCounts, Y
 from .model import Cells
 from .ticks import quantity
 
-TITLES: dict[Y, str] = {"latency": "Latency", "offset": "Offset", "size": "Size"}
+TITLES: dict[Y, str] = {"latency": "Latency", "queue": "Time in the queue", "offset": "Offset", "size": "Size"}
 
 _EPOCH = 10**17
 """Later than this (March 1973) a time in ns counts from 1970; earlier ones count from the trace's own start."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -12,14 +12,14 @@ import numpy.typing as npt
 from ..errors import UsageError
 from .grids import Grid, Linear, LogLinear
 
-Y: TypeAlias = Literal["latency", "offset", "size"]
+Y: TypeAlias = Literal["latency", "offset", "size", "queue"]
 Weight: TypeAlias = Literal["count", "time"]
 Integers: TypeAlias = "npt.NDArray[np.int64]"
 
 _TALLIES = ("events", "damaged", "without_y", "filtered", "outside", "lost", "unpaired")
 
-UNITS: dict[Y, str] = {"latency": "ns", "offset": "B", "size": "B"}
-"""The unit of each kind of y; both are whole numbers."""
+UNITS: dict[Y, str] = {"latency": "ns", "offset": "B", "size": "B", "queue": "ns"}
+"""The unit of each kind of y; both are whole numbers. Recordings of the block layer alone know the time in the queue."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,9 @@ class HeatCounts:
         tracer lost; unpaired: starts without completion and the reverse.
         averaged: whether each line is the mean of a window, not one I/O; assumptions: what the trace leaves open.
         conditional: whether conditions were asked for (then an empty column says nothing of the recording).
+        lost_by_column: (column, records lost there), ascending; 0 where something was lost and nobody knows how much.
+        Losses without a time are in the sums above alone. gaps: (first, one past the last) column without any
+        recording. Both are known of recordings; they may reach beyond the columns that hold counts, to either side.
     """
 
     y: Y
@@ -56,6 +59,8 @@ class HeatCounts:
     averaged: bool = False
     conditional: bool = False
     assumptions: tuple[str, ...] = ()
+    lost_by_column: tuple[tuple[int, int], ...] = ()
+    gaps: tuple[tuple[int, int], ...] = ()
 
     @property
     def total(self) -> int:
@@ -83,8 +88,10 @@ class HeatCounts:
             fine = np.unique(index)
             index = np.array(self.grid.coarsened(fine.tolist(), steps), dtype=np.int64)[np.searchsorted(fine, index)]
         column, index, count = _canonical(self.column // columns, index, self.count)
+        whole = ((-(-first // columns), past // columns) for first, past in self.gaps)
         return replace(self, interval_ns=self.interval_ns * columns, grid=self.grid.coarser(steps), column=column,
-                       index=index, count=count)
+                       index=index, count=count, lost_by_column=_losses((at // columns, lost) for at, lost in self.lost_by_column),
+                       gaps=tuple((first, past) for first, past in whole if first < past))
 
     def minus(self, parts: Sequence[HeatCounts]) -> HeatCounts:
         """What remains after taking away parts of it; same columns and buckets."""
@@ -134,6 +141,10 @@ def merge(parts: Sequence[HeatCounts]) -> HeatCounts:
     totals = {name: sum(getattr(part, name) for part in parts) for name in _TALLIES}
     return replace(first, t0_ns=t0, column=column, index=index, count=count, **totals,
                    conditional=any(part.conditional for part in parts), averaged=any(part.averaged for part in parts),
+                   lost_by_column=_losses((at + shift, lost) for part, shift in zip(parts, shifts, strict=True)
+                                          for at, lost in part.lost_by_column),
+                   gaps=_common([[(start + shift, past + shift) for start, past in part.gaps]
+                                 for part, shift in zip(parts, shifts, strict=True)]),
                    assumptions=tuple(dict.fromkeys(text for part in parts for text in part.assumptions)))
 
 
@@ -145,6 +156,22 @@ def summed(key: Integers, count: Integers) -> tuple[Integers, Integers]:
         return ordered, count
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     return ordered[starts], np.add.reduceat(count[order], starts)
+
+
+def _losses(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Losses by column, ascending, those of one column added up."""
+    found: dict[int, int] = {}
+    for column, lost in pairs:
+        found[column] = found.get(column, 0) + lost
+    return tuple(sorted(found.items()))
+
+
+def _common(parts: Sequence[Sequence[tuple[int, int]]]) -> tuple[tuple[int, int], ...]:
+    """Spans that lie in a gap of every part: where one of them was recorded, something was."""
+    found = list(parts[0])
+    for other in parts[1:]:
+        found = [(max(first, start), min(past, end)) for first, past in found for start, end in other if max(first, start) < min(past, end)]
+    return tuple(sorted(found))
 
 
 def _canonical(column: Integers, index: Integers, count: Integers) -> tuple[Integers, Integers, Integers]:

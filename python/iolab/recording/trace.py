@@ -123,8 +123,8 @@ class Trace:
             raise FormatError(f"can't be read: {error.strerror or error}", where=self.path) from None
 
 
-def counts_alike(traces: Sequence[Trace], read: Callable[[Trace, int | None], HeatCounts]) -> list[HeatCounts]:
-    """Counts of several traces on the same columns and buckets, so that they can be added or compared.
+def counts_alike(traces: Sequence[_T], read: Callable[[_T, int | None], HeatCounts]) -> list[HeatCounts]:
+    """Counts of several traces (or recordings) on the same columns and buckets, so that they can be added or compared.
 
     `read` takes a trace and the length of a column, None leaving that to the trace. Where traces choose differently, those
     with shorter columns are read again with the longest.

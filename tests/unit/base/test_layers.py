@@ -27,8 +27,9 @@ ALLOWED = {
     "heatmap": READING | {"heatmap"},
     "charts": JUDGING | {"charts", "heatmap"},
     "report": JUDGING | SHOWING,
+    "server": JUDGING | SHOWING | {"server"},
     "api": JUDGING | SHOWING,
-    "cli": JUDGING | ACTING | SHOWING | {"api", "cli"},
+    "cli": JUDGING | ACTING | SHOWING | {"api", "cli", "server"},
 }
 """Group (a folder or a top-level file of the package) to the groups that it may import."""
 

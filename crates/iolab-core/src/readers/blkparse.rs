@@ -71,7 +71,7 @@ impl Blkparse {
         let key = Key { device: device_number(line.device).ok_or("no device number")?, sector, op };
         let mut start = || {
             let process = line.who.map(|who| work.names.intern(Dimension::Process, who));
-            Start { time_ns: line.time_ns, process }
+            Start { time_ns: line.time_ns, process, ..Start::default() }
         };
         match line.action {
             b"Q" => {
@@ -87,7 +87,8 @@ impl Blkparse {
             b"C" => {
                 let begun = self.pairing.complete(key);
                 let mut event = Event::at(line.time_ns as i64, op);
-                event.latency_ns = begun.map(|begun| line.time_ns.saturating_sub(begun.time_ns));
+                event.latency_ns =
+                    begun.filter(|begun| !begun.shared).map(|begun| line.time_ns.saturating_sub(begun.time_ns));
                 event.keys[Dimension::Process as usize] = begun.and_then(|begun| begun.process);
                 event.keys[Dimension::Device as usize] = Some(work.names.intern(Dimension::Device, line.device));
                 if placed {

@@ -239,7 +239,7 @@ impl Blktrace {
     fn completed<S: Sink>(&mut self, key: Key, record: &Record, work: &mut Work, sink: &mut S) {
         let begun = self.pairing.complete(key);
         let mut event = Event::at(record.time as i64, key.op);
-        event.latency_ns = begun.map(|begun| record.time.saturating_sub(begun.time_ns));
+        event.latency_ns = begun.filter(|begun| !begun.shared).map(|begun| record.time.saturating_sub(begun.time_ns));
         event.keys[Dimension::Process as usize] = begun.and_then(|begun| begun.process);
         // the kernel's own split of a device number
         let device = format!("{},{}", record.device >> 20, record.device & 0xf_ffff);
@@ -257,7 +257,7 @@ impl Blktrace {
             let name = if record.pid == 0 { "(kernel)".to_owned() } else { format!("process {}", record.pid) };
             work.names.intern(Dimension::Process, name.as_bytes())
         });
-        Start { time_ns: record.time, process: Some(process) }
+        Start { time_ns: record.time, process: Some(process), ..Start::default() }
     }
 
     /// A note: of a process's name (code 0), of the time of day, or of anything.

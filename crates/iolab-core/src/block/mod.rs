@@ -1,0 +1,302 @@
+//! The block layer's tracepoints become I/Os.
+//!
+//! Latency is the device's: from `block_rq_issue` to `block_rq_complete`. Who asked, and since when it was queued, come from
+//! `block_bio_queue`, which runs in the submitter; at the issue any process may be running. A request that completes in
+//! parts is one I/O, done when its last byte is. Devices that have no requests of their own (device mapper, md) show bios
+//! only; they are taken from `block_bio_queue` to `block_bio_complete` where asked for, as the devices under them show the
+//! same I/O again. Pure; what must be looked up is asked of a `World`.
+
+pub mod fields;
+pub mod letters;
+
+use crate::errno;
+use crate::event::Op;
+use crate::frames::events::{Key as Names, Row, Rows};
+use crate::pairing::{Completed, Key, Pairing, Start, WordMap};
+use fields::{Fields, Point};
+use letters::Letters;
+
+/// Threads whose process is kept.
+const THREADS: usize = 1 << 16;
+/// Devices that are kept.
+const DEVICES: usize = 1 << 12;
+/// Bytes of a sector, whatever the device's own are.
+const SECTOR: u64 = 512;
+
+/// What is known of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Device {
+    /// Name.
+    pub name: String,
+    /// Whether its I/O is wanted.
+    pub wanted: bool,
+    /// Whether it has bios only, no requests.
+    pub bios: bool,
+}
+
+/// A process, as it can be looked up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Its number, where known.
+    pub pid: Option<u32>,
+    /// Its command name.
+    pub name: Vec<u8>,
+    /// Whether its I/O is left out.
+    pub excluded: bool,
+}
+
+/// What is looked up outside.
+pub trait World {
+    /// A device by the kernel's own number (major in the upper 12 bits, minor in the lower 20).
+    fn device(&mut self, number: u32) -> Device;
+
+    /// The process of a thread whose own command name is `name`.
+    fn process(&mut self, thread: u32, name: &[u8]) -> Process;
+}
+
+/// What is counted beside the I/Os.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// I/Os.
+    pub events: u64,
+    /// I/Os of processes that are left out.
+    pub excluded: u64,
+    /// I/Os without latency, because others with the same place and operation were in flight with them.
+    pub shared: u64,
+    /// Records too short for their own description.
+    pub damaged: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    id: u32,
+    wanted: bool,
+    bios: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Who {
+    name: [u8; 16],
+    pid: Option<u32>,
+    id: u32,
+    excluded: bool,
+}
+
+/// Turns records into I/Os.
+#[derive(Debug)]
+pub struct Block {
+    fields: Fields,
+    pairing: Pairing,
+    devices: WordMap<u32, Known>,
+    threads: WordMap<u32, Who>,
+    flags: WordMap<u8, u32>,
+    excluded: WordMap<u32, ()>,
+    /// From the trace clock to the Unix epoch.
+    epoch_ns: i64,
+    lossy: bool,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+impl Block {
+    /// No I/Os yet; `epoch_ns` added to the trace clock gives nanoseconds since the Unix epoch.
+    pub fn new(fields: Fields, epoch_ns: i64) -> Self {
+        Self {
+            fields,
+            pairing: Pairing::default(),
+            devices: WordMap::default(),
+            threads: WordMap::default(),
+            flags: WordMap::default(),
+            excluded: WordMap::default(),
+            epoch_ns,
+            lossy: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Take a record of a tracepoint.
+    pub fn take(&mut self, point: Point, time_ns: u64, record: &[u8], world: &mut impl World, rows: &mut Rows) {
+        if self.take_one(point, time_ns, record, world, rows).is_none() {
+            self.counts.damaged += 1;
+        }
+    }
+
+    /// From here on records are missing: no start in flight can be trusted, and none until `found`.
+    pub fn lost(&mut self) {
+        self.pairing.forget_all();
+        self.lossy = true;
+    }
+
+    /// From here on no record is missing any more.
+    pub fn found(&mut self) {
+        self.pairing.forget_all();
+        self.lossy = false;
+    }
+
+    /// A thread's name or process may have changed.
+    pub fn forget_thread(&mut self, thread: u32) {
+        self.threads.remove(&thread);
+    }
+
+    /// Starts without a completion, and completions without a start, since the last call.
+    pub fn take_unpaired(&mut self) -> u64 {
+        self.pairing.take_unpaired(false)
+    }
+
+    fn take_one(
+        &mut self,
+        point: Point,
+        time_ns: u64,
+        record: &[u8],
+        world: &mut impl World,
+        rows: &mut Rows,
+    ) -> Option<()> {
+        let number = self.fields.device.of(record)? as u32;
+        let known = self.device(number, world, rows);
+        if !known.wanted || known.bios != matches!(point, Point::BioComplete) && point != Point::BioQueue {
+            return Some(());
+        }
+        let sector = self.fields.sector.of(record)?;
+        let letters = Letters::of(self.fields.letters(point).of(record)?);
+        // a flush is about no place: kernels write 0 or the largest number there, at the issue another than at the completion
+        let flush = Key { device: number, sector: 0, op: Op::Flush };
+        let key = if letters.op == Op::Flush { flush } else { Key { device: number, sector, op: letters.op } };
+        match point {
+            Point::BioQueue => {
+                let start = self.start(time_ns, record, world, rows)?;
+                let bytes = self.fields.sectors.of(record)?.saturating_mul(SECTOR);
+                if letters.preflush {
+                    // the kernel issues a request of its own for it, which may serve others that wait as well
+                    self.pairing.queue(flush, start);
+                }
+                if bytes > 0 || !letters.preflush {
+                    self.pairing.queue(key, Start { sector, bytes, left: bytes, ..start });
+                }
+            }
+            Point::Issue => {
+                let bytes = self.fields.bytes.of(record)?;
+                if !self.lossy {
+                    self.pairing.issue(key, Start { time_ns, sector, bytes, left: bytes, ..Start::default() });
+                }
+            }
+            Point::Complete => {
+                let bytes = self.fields.sectors.of(record)?.saturating_mul(SECTOR);
+                // the kernel ends a write with a flush around it once more, with nothing in it, after its parts
+                if bytes == 0 && matches!(letters.op, Op::Read | Op::Write) {
+                    return Some(());
+                }
+                let error = self.fields.error(point).of(record)? as i64;
+                // what failed ends whole, however far it came
+                let done = if error == 0 { bytes } else { 0 };
+                let begun = match self.pairing.complete_part(key, done) {
+                    Completed::Part => return Some(()),
+                    Completed::Whole(start) => Some(start),
+                    Completed::Unknown => None,
+                };
+                self.done(time_ns, key, bytes, error, begun, known.id, letters, rows);
+            }
+            Point::BioComplete => {
+                let bytes = self.fields.sectors.of(record)?.saturating_mul(SECTOR);
+                let error = self.fields.error(point).of(record)? as i64;
+                let key = if bytes == 0 && letters.preflush { flush } else { key };
+                let begun = self.pairing.complete(key);
+                self.done(time_ns, key, bytes, error, begun, known.id, letters, rows);
+            }
+            Point::Requeue => self.pairing.requeue(key),
+            Point::Merged | Point::RequestMerged => self.pairing.merged(key),
+            Point::Split => {
+                let to = self.fields.split_to?.of(record)?;
+                self.pairing.split(key, to);
+            }
+        }
+        Some(())
+    }
+
+    /// A bio's start with who asked for it.
+    fn start(&mut self, time_ns: u64, record: &[u8], world: &mut impl World, rows: &mut Rows) -> Option<Start> {
+        let thread = self.fields.thread.of(record)? as u32;
+        let name = self.fields.command.of(record)?;
+        let who = self.who(thread, name, world, rows);
+        let process = Some(who.id);
+        Some(Start { time_ns, process, pid: who.pid, thread: Some(thread), ..Start::default() })
+    }
+
+    fn who(&mut self, thread: u32, name: &[u8], world: &mut impl World, rows: &mut Rows) -> Who {
+        let mut padded = [0; 16];
+        let length = name.len().min(padded.len());
+        padded[..length].copy_from_slice(&name[..length]);
+        if let Some(&who) = self.threads.get(&thread).filter(|who| who.name == padded) {
+            return who;
+        }
+        let process = world.process(thread, name);
+        let id = rows.intern(Names::Process, &process.name);
+        let who = Who { name: padded, pid: process.pid, id, excluded: process.excluded };
+        if self.threads.len() >= THREADS {
+            self.threads.clear();
+        }
+        if let (true, Some(pid)) = (who.excluded, who.pid) {
+            self.excluded.insert(pid, ());
+        }
+        self.threads.insert(thread, who);
+        who
+    }
+
+    fn device(&mut self, number: u32, world: &mut impl World, rows: &mut Rows) -> Known {
+        if let Some(&known) = self.devices.get(&number) {
+            return known;
+        }
+        let Device { name, wanted, bios } = world.device(number);
+        let known = Known { id: rows.intern(Names::Device, name.as_bytes()), wanted, bios };
+        if self.devices.len() >= DEVICES {
+            self.devices.clear();
+        }
+        self.devices.insert(number, known);
+        known
+    }
+
+    #[allow(clippy::too_many_arguments)] // all that is known of a completion
+    fn done(
+        &mut self,
+        time_ns: u64,
+        key: Key,
+        bytes: u64,
+        error: i64,
+        begun: Option<Start>,
+        device: u32,
+        letters: Letters,
+        rows: &mut Rows,
+    ) {
+        if begun.and_then(|begun| begun.pid).is_some_and(|pid| self.excluded.contains_key(&pid)) {
+            self.counts.excluded += 1;
+            return;
+        }
+        self.counts.events += 1;
+        let mut row = Row::at(self.epoch_ns.saturating_add_unsigned(time_ns), key.op);
+        if let Some(begun) = begun {
+            if begun.shared {
+                self.counts.shared += 1;
+            } else {
+                row.latency_ns = Some(time_ns.saturating_sub(begun.time_ns));
+                row.queue_ns = begun.queued_ns.map(|queued| begun.time_ns.saturating_sub(queued));
+            }
+            (row.pid, row.thread) = (begun.pid, begun.thread);
+            row.keys[Names::Process as usize] = begun.process;
+        }
+        if key.op != Op::Flush {
+            row.offset_bytes = begun.map_or(key.sector, |begun| begun.sector).checked_mul(SECTOR);
+            row.size_bytes = Some(begun.map_or(bytes, |begun| begun.bytes));
+        }
+        row.keys[Names::Device as usize] = Some(device);
+        if error != 0 {
+            let number = error.unsigned_abs().min(u64::from(u32::MAX)) as u32;
+            row.keys[Names::Error as usize] = Some(rows.intern(Names::Error, errno::words(number).as_bytes()));
+        }
+        row.keys[Names::Flags as usize] = match letters.flags {
+            0 => None,
+            flags => Some(
+                *self.flags.entry(flags).or_insert_with(|| rows.intern(Names::Flags, Letters::text(flags).as_bytes())),
+            ),
+        };
+        rows.push(&row);
+    }
+}

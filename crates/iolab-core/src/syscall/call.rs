@@ -1,0 +1,147 @@
+//! The system calls that are followed: which arguments are kept of each, and which need their return.
+
+/// A system call, by the name that its tracepoints bear (`sys_enter_<name>`, `sys_exit_<name>`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // each is the call of that name
+pub enum Call {
+    Read,
+    Write,
+    Pread64,
+    Pwrite64,
+    Readv,
+    Writev,
+    Preadv,
+    Pwritev,
+    Preadv2,
+    Pwritev2,
+    Fsync,
+    Fdatasync,
+    SyncFileRange,
+    Fallocate,
+    Sendfile64,
+    CopyFileRange,
+    Splice,
+    Open,
+    Openat,
+    Openat2,
+    OpenByHandleAt,
+    Creat,
+    Close,
+    CloseRange,
+    Dup,
+    Dup2,
+    Dup3,
+    Fcntl,
+    Ioctl,
+    Lseek,
+    Ftruncate,
+    Truncate,
+    Unshare,
+    IoUringSetup,
+    IoSetup,
+}
+
+/// How a call is traced.
+#[derive(Clone, Copy, Debug)]
+pub struct Traced {
+    /// The call.
+    pub call: Call,
+    /// Its name.
+    pub name: &'static str,
+    /// Fields of the entry that are kept, in the order of `Record::Enter`'s arguments.
+    pub fields: &'static [&'static str],
+    /// Whether its return matters.
+    pub returns: bool,
+    /// Condition on the entry for the kernel to check, so that the rest costs no record.
+    pub filter: Option<&'static str>,
+}
+
+/// Arguments of a call that are kept at most.
+pub const ARGUMENTS: usize = 4;
+
+const fn traced(call: Call, name: &'static str, fields: &'static [&'static str], returns: bool) -> Traced {
+    Traced { call, name, fields, returns, filter: None }
+}
+
+/// All calls that are followed. `close` needs no return: the number is free whatever it returns. Of `ioctl` only the two
+/// requests that set and clear close-on-exec matter, of `fcntl` those that duplicate or change a descriptor.
+pub const TRACED: [Traced; 35] = [
+    traced(Call::Read, "read", &["fd"], true),
+    traced(Call::Write, "write", &["fd"], true),
+    traced(Call::Pread64, "pread64", &["fd", "pos"], true),
+    traced(Call::Pwrite64, "pwrite64", &["fd", "pos"], true),
+    traced(Call::Readv, "readv", &["fd"], true),
+    traced(Call::Writev, "writev", &["fd"], true),
+    traced(Call::Preadv, "preadv", &["fd", "pos_l"], true),
+    traced(Call::Pwritev, "pwritev", &["fd", "pos_l"], true),
+    traced(Call::Preadv2, "preadv2", &["fd", "pos_l"], true),
+    traced(Call::Pwritev2, "pwritev2", &["fd", "pos_l", "flags"], true),
+    traced(Call::Fsync, "fsync", &["fd"], true),
+    traced(Call::Fdatasync, "fdatasync", &["fd"], true),
+    traced(Call::SyncFileRange, "sync_file_range", &["fd", "offset"], true),
+    traced(Call::Fallocate, "fallocate", &["fd", "mode", "offset", "len"], true),
+    traced(Call::Sendfile64, "sendfile64", &["in_fd", "offset", "out_fd"], true),
+    traced(Call::CopyFileRange, "copy_file_range", &["fd_in", "off_in", "fd_out", "off_out"], true),
+    traced(Call::Splice, "splice", &["fd_in", "off_in", "fd_out", "off_out"], true),
+    traced(Call::Open, "open", &["flags"], true),
+    traced(Call::Openat, "openat", &["flags"], true),
+    traced(Call::Openat2, "openat2", &[], true),
+    traced(Call::OpenByHandleAt, "open_by_handle_at", &["flags"], true),
+    traced(Call::Creat, "creat", &[], true),
+    traced(Call::Close, "close", &["fd"], false),
+    traced(Call::CloseRange, "close_range", &["fd", "max_fd", "flags"], true),
+    traced(Call::Dup, "dup", &["fildes"], true),
+    traced(Call::Dup2, "dup2", &["oldfd", "newfd"], true),
+    traced(Call::Dup3, "dup3", &["oldfd", "newfd", "flags"], true),
+    Traced {
+        // F_DUPFD, F_SETFD, F_SETFL, F_DUPFD_CLOEXEC
+        filter: Some("cmd == 0 || cmd == 2 || cmd == 4 || cmd == 1030"),
+        ..traced(Call::Fcntl, "fcntl", &["fd", "cmd", "arg"], true)
+    },
+    Traced {
+        // FIONCLEX, FIOCLEX
+        filter: Some("cmd == 0x5450 || cmd == 0x5451"),
+        ..traced(Call::Ioctl, "ioctl", &["fd", "cmd"], false)
+    },
+    traced(Call::Lseek, "lseek", &["fd", "offset", "whence"], true),
+    traced(Call::Ftruncate, "ftruncate", &["fd", "length"], true),
+    traced(Call::Truncate, "truncate", &[], false),
+    traced(Call::Unshare, "unshare", &["unshare_flags"], true),
+    traced(Call::IoUringSetup, "io_uring_setup", &[], false),
+    traced(Call::IoSetup, "io_setup", &[], false),
+];
+
+impl Call {
+    /// Its name, as events bear it.
+    pub fn name(self) -> &'static str {
+        TRACED[self as usize].name
+    }
+
+    /// Whether it makes a descriptor from a path or handle.
+    pub fn opens(self) -> bool {
+        matches!(self, Call::Open | Call::Openat | Call::Openat2 | Call::OpenByHandleAt | Call::Creat)
+    }
+
+    /// Whether it makes a row, where it is on a file.
+    pub fn moves_data(self) -> bool {
+        (self as usize) <= Call::Splice as usize
+    }
+
+    /// Whether its being enabled is needed for any row at all: the kernel must have at least these.
+    pub fn needed(self) -> bool {
+        matches!(self, Call::Read | Call::Write | Call::Openat | Call::Close)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_stands_in_the_order_of_the_calls() {
+        for (index, traced) in TRACED.iter().enumerate() {
+            assert_eq!(traced.call as usize, index, "{}", traced.name);
+            assert!(traced.fields.len() <= ARGUMENTS);
+        }
+    }
+}

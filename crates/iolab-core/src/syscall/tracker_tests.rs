@@ -1,0 +1,470 @@
+//! A model of a kernel's descriptors against random sequences of calls, and cases by name.
+
+use super::super::opens::Window;
+use super::super::record::Seen;
+use super::*;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, HashMap};
+
+const FILES: usize = 4;
+/// A file of proc: it can be opened, and gives no notice.
+const SILENT: usize = FILES;
+const PIPE: usize = FILES + 1;
+
+#[derive(Clone, Debug)]
+struct Open {
+    file: usize,
+    position: u64,
+    flags: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Truth {
+    file: usize,
+    offset: u64,
+    size: u64,
+    pid: u32,
+    /// Through a descriptor with `O_APPEND`, whose position depends on a size that may not be known.
+    append: bool,
+}
+
+/// Processes (task number = process number), their descriptors, and what a tracer sees of them.
+#[derive(Default)]
+struct Kernel {
+    now: u64,
+    tables: BTreeMap<u32, BTreeMap<u32, (usize, bool)>>,
+    opens: Vec<Open>,
+    sizes: [u64; PIPE + 1],
+    records: Vec<Timed>,
+    unread: Vec<(u32, usize)>,
+    read_ns: u64,
+    notices: Vec<Notice>,
+    truths: HashMap<u64, Truth>,
+    next_pid: u32,
+}
+
+fn name(text: &str) -> super::super::record::Comm {
+    let mut comm = [0; 16];
+    comm[..text.len()].copy_from_slice(text.as_bytes());
+    comm
+}
+
+fn seen(file: usize) -> Seen {
+    Seen {
+        path: Some(format!("/f{file}").into_bytes()),
+        mount: Some(b"/".to_vec()),
+        identity: Some((1, file as u64)),
+        asked: true,
+    }
+}
+
+fn opened(file: usize) -> Opened {
+    if file < FILES {
+        Opened::File(seen(file))
+    } else {
+        Opened::Other
+    }
+}
+
+impl Kernel {
+    fn new() -> Self {
+        let mut kernel = Self { now: 1000, next_pid: 101, ..Self::default() };
+        kernel.tables.insert(100, BTreeMap::new());
+        // born in view: what is there at the start has a test of its own
+        kernel.record(1, Record::Fork { child: 100, flags: 0, comm: name("first") });
+        kernel
+    }
+
+    fn record(&mut self, task: u32, record: Record) -> u64 {
+        self.now += 10;
+        self.records.push(Timed { time_ns: self.now, task, record });
+        self.now
+    }
+
+    fn call(&mut self, task: u32, call: Call, args: [u64; 4], returned: i64) -> u64 {
+        self.record(task, Record::Enter { call, args });
+        self.record(task, Record::Exit { call, returned })
+    }
+
+    fn free(&self, pid: u32) -> u32 {
+        (3..).find(|number| !self.tables[&pid].contains_key(number)).unwrap()
+    }
+
+    fn open(&mut self, pid: u32, file: usize, flags: u32) {
+        let number = self.free(pid);
+        self.record(pid, Record::Enter { call: Call::Openat, args: [u64::from(flags), 0, 0, 0] });
+        if file != SILENT && !self.unread.contains(&(pid, file)) {
+            self.unread.push((pid, file));
+        }
+        self.record(pid, Record::Exit { call: Call::Openat, returned: i64::from(number) });
+        if flags & flag::TRUNCATE != 0 {
+            self.sizes[file] = 0;
+        }
+        self.opens.push(Open { file, position: 0, flags });
+        let open = self.opens.len() - 1;
+        self.tables.get_mut(&pid).unwrap().insert(number, (open, flags & flag::CLOSE_ON_EXEC != 0));
+    }
+
+    fn pipe(&mut self, pid: u32) {
+        self.opens.push(Open { file: PIPE, position: 0, flags: 2 });
+        let (number, open) = (self.free(pid), self.opens.len() - 1);
+        self.tables.get_mut(&pid).unwrap().insert(number, (open, false));
+    }
+
+    fn data(&mut self, pid: u32, number: u32, call: Call, at: u64, bytes: u64) {
+        let Some(&(index, _)) = self.tables[&pid].get(&number) else { return };
+        let open = self.opens[index].clone();
+        let writes = matches!(call, Call::Write | Call::Pwrite64);
+        if writes && open.flags & flag::ACCESS == 0 {
+            self.call(pid, call, [number.into(), at, 0, 0], -9);
+            return;
+        }
+        let append = writes && open.flags & flag::APPEND != 0;
+        let explicit = matches!(call, Call::Pread64 | Call::Pwrite64);
+        let offset = if append {
+            self.sizes[open.file]
+        } else if explicit {
+            at
+        } else {
+            open.position
+        };
+        let size = if writes { bytes } else { bytes.min(self.sizes[open.file].saturating_sub(offset)) };
+        let time = self.call(pid, call, [number.into(), at, 0, 0], size as i64);
+        if writes {
+            self.sizes[open.file] = self.sizes[open.file].max(offset + size);
+        }
+        if !explicit && (size > 0 || !append) {
+            self.opens[index].position = offset + size;
+        }
+        self.truths.insert(time, Truth { file: open.file, offset, size, pid, append: open.flags & flag::APPEND != 0 });
+    }
+
+    fn read_notices(&mut self) {
+        self.now += 10;
+        for (task, file) in self.unread.drain(..) {
+            let window = Window {
+                after_ns: self.read_ns,
+                before_ns: self.now + 1,
+                directory: false,
+                executed: false,
+                spent: false,
+            };
+            self.notices.push(Notice { task, window, opened: opened(file) });
+        }
+        self.read_ns = self.now;
+    }
+
+    fn step(&mut self, (who, action, first, second): (usize, u8, u8, u16)) {
+        let pids: Vec<u32> = self.tables.keys().copied().collect();
+        let pid = pids[who % pids.len()];
+        let numbers: Vec<u32> = self.tables[&pid].keys().copied().collect();
+        let number = numbers.get(first as usize % numbers.len().max(1)).copied();
+        let bytes = u64::from(second % 5000);
+        match (action % 16, number) {
+            (0 | 1, _) => {
+                let flags = [0, 1, 2, 1 | flag::APPEND, 2 | flag::TRUNCATE | flag::APPEND, 1 | flag::TRUNCATE]
+                    [second as usize % 6];
+                let on_exec = if first & 1 != 0 { flag::CLOSE_ON_EXEC } else { 0 };
+                let file = first as usize % (FILES + 1);
+                self.open(pid, file, if file == SILENT { 0 } else { flags | flag::CREATE } | on_exec);
+            }
+            (2, _) if second % 4 == 0 => self.pipe(pid),
+            (3, Some(number)) => {
+                self.record(pid, Record::Enter { call: Call::Close, args: [number.into(), 0, 0, 0] });
+                self.tables.get_mut(&pid).unwrap().remove(&number);
+            }
+            (4, Some(number)) => {
+                let to = 3 + u32::from(second % 8);
+                self.call(pid, Call::Dup2, [number.into(), to.into(), 0, 0], to.into());
+                if to != number {
+                    let (open, _) = self.tables[&pid][&number];
+                    self.tables.get_mut(&pid).unwrap().insert(to, (open, false));
+                }
+            }
+            (5, _) if self.tables.len() < 5 => {
+                let child = self.next_pid;
+                self.next_pid += 1;
+                self.record(pid, Record::Fork { child, flags: 0, comm: name("child") });
+                let copy = self.tables[&pid].clone();
+                self.tables.insert(child, copy);
+            }
+            (6, _) if second % 3 == 0 => {
+                self.record(pid, Record::Exec { before: pid });
+                self.tables.get_mut(&pid).unwrap().retain(|_, &mut (_, on_exec)| !on_exec);
+            }
+            (7, _) if self.tables.len() > 1 && second % 3 == 0 => {
+                self.record(pid, Record::End);
+                self.tables.remove(&pid);
+            }
+            (8, Some(number)) => {
+                let (open, _) = self.tables[&pid][&number];
+                if self.opens[open].file < FILES {
+                    let (whence, at) =
+                        if second % 2 == 0 { (0, bytes) } else { (2, self.sizes[self.opens[open].file]) };
+                    self.call(
+                        pid,
+                        Call::Lseek,
+                        [number.into(), if whence == 0 { bytes } else { 0 }, whence, 0],
+                        at as i64,
+                    );
+                    self.opens[open].position = at;
+                }
+            }
+            (9 | 10, Some(number)) => self.data(pid, number, Call::Write, 0, bytes),
+            (11 | 12, Some(number)) => self.data(pid, number, Call::Read, 0, bytes),
+            (13, Some(number)) => self.data(pid, number, Call::Pwrite64, u64::from(second), 100),
+            (14, Some(number)) => self.data(pid, number, Call::Pread64, u64::from(second), 100),
+            _ => {}
+        }
+    }
+}
+
+impl World for Kernel {
+    fn descriptor(&mut self, pid: u32, number: u32) -> Option<SeenDescriptor> {
+        let &(open, on_exec) = self.tables.get(&pid)?.get(&number)?;
+        let open = &self.opens[open];
+        let flags = open.flags | if on_exec { flag::CLOSE_ON_EXEC } else { 0 };
+        Some(SeenDescriptor { opened: opened(open.file), flags, position: open.position, alone: false })
+    }
+
+    fn task(&mut self, task: u32) -> Option<(u32, super::super::record::Comm)> {
+        self.tables.contains_key(&task).then(|| (task, name("first")))
+    }
+
+    fn all_watched(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Told {
+    time_ns: u64,
+    offset: Option<u64>,
+    size: Option<u64>,
+    file: Option<String>,
+    pid: u32,
+    process: String,
+    error: Option<&'static str>,
+}
+
+fn round(kernel: &mut Kernel, tracker: &mut Tracker) -> Vec<Told> {
+    kernel.read_notices();
+    std::mem::take(&mut kernel.notices).into_iter().for_each(|notice| tracker.notice(notice));
+    std::mem::take(&mut kernel.records).into_iter().for_each(|record| tracker.record(record));
+    let mut told = Vec::new();
+    tracker.round(kernel, &mut |io| {
+        told.push(Told {
+            time_ns: io.time_ns,
+            offset: io.offset,
+            size: io.size,
+            file: io.file.map(|file| String::from_utf8_lossy(file).into_owned()),
+            pid: io.pid,
+            process: String::from_utf8_lossy(io.process).into_owned(),
+            error: io.error,
+        });
+    });
+    told
+}
+
+/// Everything told is true; with notices read after every step everything is told. Gives (told, with an offset).
+fn check(steps: &[(usize, u8, u8, u16)], tight: bool) -> Result<(usize, usize), TestCaseError> {
+    let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
+    let mut told = Vec::new();
+    for &step in steps {
+        kernel.step(step);
+        if tight {
+            kernel.read_notices();
+        }
+        if step.3 % 7 == 0 {
+            told.extend(round(&mut kernel, &mut tracker));
+        }
+    }
+    told.extend(round(&mut kernel, &mut tracker));
+    let mut real = 0;
+    for one in told.iter().filter(|one| one.error.is_none()) {
+        let truth = kernel.truths.get(&one.time_ns).expect("a call that was made");
+        prop_assert_ne!(truth.file, PIPE, "pipes are left out");
+        match &one.file {
+            Some(file) => {
+                prop_assert_eq!(file, &format!("/f{}", truth.file));
+                real += 1;
+            }
+            None => prop_assert!(!tight, "unknown, though nothing was in doubt"),
+        }
+        if let Some(offset) = one.offset {
+            prop_assert_eq!(offset, truth.offset);
+        } else {
+            prop_assert!(truth.append || !tight, "unknown, though nothing was hidden: {:?}", truth);
+        }
+        prop_assert_eq!((one.size, one.pid), (Some(truth.size), truth.pid));
+    }
+    if tight {
+        prop_assert_eq!(real, kernel.truths.values().filter(|truth| truth.file < FILES).count());
+    }
+    Ok((told.len(), told.iter().filter(|one| one.offset.is_some()).count()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+    #[test]
+    fn all_is_told_and_true(steps in prop::collection::vec(any::<(usize, u8, u8, u16)>(), 1..120)) {
+        check(&steps, true)?;
+    }
+
+    #[test]
+    fn what_is_told_is_true_when_notices_are_read_late(steps in prop::collection::vec(any::<(usize, u8, u8, u16)>(), 1..120)) {
+        check(&steps, false)?;
+    }
+
+    #[test]
+    fn any_records_are_borne(records in prop::collection::vec((0u32..4, 0usize..43, any::<[u8; 4]>(), -3i64..12), 0..200)) {
+        let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
+        for (index, (task, kind, args, returned)) in records.into_iter().enumerate() {
+            let record = match kind {
+                35 | 36 => Record::Fork { child: u32::from(args[0] % 5), flags: [0, 0x400, 0x10400][args[1] as usize % 3], comm: name("x") },
+                37 => Record::Exec { before: u32::from(args[0] % 5) },
+                38 => Record::End,
+                39 => Record::Rename { task: u32::from(args[0] % 5), comm: name("y") },
+                40 => Record::Lost,
+                _ => {
+                    let call = crate::syscall::TRACED[kind.min(34)].call;
+                    if args[3] & 1 == 0 {
+                        Record::Enter { call, args: args.map(|arg| u64::from(arg % 6)) }
+                    } else {
+                        Record::Exit { call, returned }
+                    }
+                }
+            };
+            tracker.record(Timed { time_ns: 2000 + index as u64, task: 100 + task % 2, record });
+            if index % 9 == 0 {
+                round(&mut kernel, &mut tracker);
+            }
+        }
+        round(&mut kernel, &mut tracker);
+    }
+}
+
+fn told_of(work: impl FnOnce(&mut Kernel)) -> (Vec<Told>, Counts) {
+    let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
+    work(&mut kernel);
+    let told = round(&mut kernel, &mut tracker);
+    (told, tracker.take_counts())
+}
+
+#[test]
+fn a_short_process_bears_its_own_name_and_file() {
+    let (told, counts) = told_of(|kernel| {
+        kernel.record(100, Record::Fork { child: 101, flags: 0, comm: name("sh") });
+        kernel.tables.insert(101, BTreeMap::new());
+        kernel.record(101, Record::Exec { before: 101 });
+        kernel.record(101, Record::Rename { task: 101, comm: name("dd") });
+        kernel.open(101, 2, 1 | flag::CREATE | flag::TRUNCATE);
+        kernel.data(101, 3, Call::Write, 0, 8192);
+        kernel.record(101, Record::End);
+        kernel.tables.remove(&101);
+    });
+    assert_eq!(told.len(), 1);
+    assert_eq!((told[0].process.as_str(), told[0].pid, told[0].offset), ("dd", 101, Some(0)));
+    assert_eq!(told[0].file.as_deref(), Some("/f2"));
+    assert_eq!(counts, Counts::default());
+}
+
+#[test]
+fn an_append_to_a_file_of_unknown_size_has_no_offset_until_its_end_is_told() {
+    let (told, _) = told_of(|kernel| {
+        kernel.sizes[1] = 500;
+        kernel.open(100, 1, 1 | flag::APPEND);
+        kernel.data(100, 3, Call::Write, 0, 10);
+        kernel.call(100, Call::Lseek, [3, 0, 2, 0], 510);
+        kernel.data(100, 3, Call::Write, 0, 20);
+        kernel.data(100, 3, Call::Pwrite64, 0, 5);
+        kernel.open(100, 1, 1 | flag::APPEND);
+        kernel.data(100, 4, Call::Write, 0, 30);
+        kernel.data(100, 3, Call::Write, 0, 40);
+    });
+    let offsets: Vec<Option<u64>> = told.iter().map(|one| one.offset).collect();
+    assert_eq!(offsets, [None, Some(510), Some(530), None, None]);
+}
+
+#[test]
+fn a_ring_of_io_uring_hides_positions_but_not_places() {
+    let (told, _) = told_of(|kernel| {
+        kernel.open(100, 1, 2);
+        kernel.record(100, Record::Enter { call: Call::IoUringSetup, args: [0; 4] });
+        kernel.data(100, 3, Call::Write, 0, 10);
+        kernel.data(100, 3, Call::Pwrite64, 77, 10);
+    });
+    assert_eq!(told.iter().map(|one| one.offset).collect::<Vec<_>>(), [None, Some(77)]);
+}
+
+#[test]
+fn after_a_loss_nothing_is_invented() {
+    let (told, counts) = told_of(|kernel| {
+        kernel.open(100, 1, 2);
+        kernel.record(100, Record::Enter { call: Call::Write, args: [3, 0, 0, 0] });
+        kernel.record(100, Record::Lost);
+        kernel.record(100, Record::Exit { call: Call::Write, returned: 10 });
+        kernel.data(100, 3, Call::Write, 0, 20);
+    });
+    assert_eq!(told.len(), 1, "the call whose entry is before the loss has no latency");
+    assert_eq!(
+        (told[0].offset, told[0].file.as_deref()),
+        (None, Some("/f1")),
+        "the name is asked for again, the position is not known"
+    );
+    assert_eq!(counts.unpaired, 1);
+}
+
+#[test]
+fn an_error_bears_its_name_and_no_size() {
+    let (told, _) = told_of(|kernel| {
+        kernel.open(100, 1, 2);
+        kernel.call(100, Call::Pwrite64, [3, 4096, 0, 0], -28);
+    });
+    assert_eq!((told[0].error, told[0].size, told[0].offset), (Some("ENOSPC"), None, Some(4096)));
+}
+
+#[test]
+fn what_cannot_be_named_is_told_and_counted() {
+    let (told, counts) = told_of(|kernel| {
+        kernel.record(100, Record::Fork { child: 101, flags: 0, comm: name("sh") });
+        kernel.tables.insert(101, BTreeMap::new());
+        kernel.open(101, SILENT, 0);
+        kernel.open(101, 1, 0);
+        kernel.data(101, 4, Call::Read, 0, 10);
+        // in one reading proc and then a file, or the other way round; and the process is gone
+        kernel.record(101, Record::End);
+        kernel.tables.remove(&101);
+    });
+    assert_eq!((told.len(), told[0].file.clone(), counts.unknown_names), (1, None, 1));
+}
+
+#[test]
+fn what_was_open_at_the_start_is_taken_over() {
+    let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
+    kernel.records.clear();
+    let descriptor = |file, alone| SeenDescriptor { opened: opened(file), flags: 2, position: 50, alone };
+    let process = SeenProcess {
+        pid: 100,
+        comm: name("old"),
+        threads: vec![100],
+        descriptors: vec![(3, descriptor(1, true)), (4, descriptor(2, false)), (5, descriptor(3, true))],
+        hidden: false,
+        from_ns: 1100,
+        until_ns: 1200,
+    };
+    for number in 3..6 {
+        kernel.opens.push(Open { file: number - 2, position: 50, flags: 2 });
+        kernel.tables.get_mut(&100).unwrap().insert(number as u32, (number - 3, false));
+    }
+    kernel.sizes = [1000; PIPE + 1];
+    kernel.now = 1140;
+    kernel.data(100, 5, Call::Read, 0, 10);
+    kernel.now = 1300;
+    (3..6).for_each(|number| kernel.data(100, number, Call::Read, 0, 10));
+    tracker.start(vec![process], 1250);
+    let told = round(&mut kernel, &mut tracker);
+    let offsets: Vec<Option<u64>> = told.iter().map(|one| one.offset).collect();
+    assert_eq!(offsets, [Some(50), None, None], "alone; shared; moved while it was looked at");
+    assert!(told.iter().all(|one| one.file.is_some() && one.process == "first"));
+}

@@ -1,0 +1,194 @@
+//! The kernel's own descriptions of events (`events/GROUP/NAME/format`) and of pages (`events/header_page`).
+//!
+//! Offsets and sizes differ between kernels (`rwbs` has 8, 9 or 10 bytes), so nothing about them is fixed in here.
+
+use crate::error::TraceError;
+
+/// A field of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Name.
+    pub name: String,
+    /// First byte.
+    pub offset: usize,
+    /// Bytes.
+    pub size: usize,
+    /// Whether it is a signed number.
+    pub signed: bool,
+    /// Whether the bytes tell where the value lies (`__data_loc`: offset in the low half, length in the high half).
+    pub elsewhere: bool,
+}
+
+/// Bytes of a record beyond which no field may lie.
+const LIMIT: usize = 1 << 20;
+
+/// How an event looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// Name.
+    pub name: String,
+    /// Number, which a record begins with.
+    pub id: u16,
+    /// Fields, those that all events have first.
+    pub fields: Vec<Field>,
+}
+
+impl Format {
+    /// Read a description.
+    pub fn parse(text: &str) -> Result<Self, TraceError> {
+        let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+        let name = value("name:").filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| TraceError::new("a format file without the event's name"))?.to_owned();
+        let id = value("ID:").and_then(|id| id.parse().ok());
+        let id =
+            id.ok_or_else(|| TraceError::new(format!("the format file of {name} has no number in its line ID")))?;
+        let fields = fields(text).map_err(|error| TraceError::new(format!("the format file of {name}: {error}")))?;
+        Ok(Self { name, id, fields })
+    }
+
+    /// A field by its name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// A number by its name.
+    pub fn number(&self, name: &str) -> Result<Number, TraceError> {
+        let field = self.needed(name)?;
+        match (field.size, field.elsewhere) {
+            (1 | 2 | 4 | 8, false) => {
+                Ok(Number { offset: field.offset, width: field.size as u8, signed: field.signed })
+            }
+            _ => Err(TraceError::new(format!("the field {name} of {} is no number", self.name))),
+        }
+    }
+
+    /// A text by its name.
+    pub fn text(&self, name: &str) -> Result<Text, TraceError> {
+        let field = self.needed(name)?;
+        if field.elsewhere && field.size != 4 {
+            return Err(TraceError::new(format!("the field {name} of {} does not say where it lies", self.name)));
+        }
+        Ok(Text { offset: field.offset, size: field.size, elsewhere: field.elsewhere })
+    }
+
+    fn needed(&self, name: &str) -> Result<&Field, TraceError> {
+        self.field(name)
+            .ok_or_else(|| TraceError::new(format!("this kernel's event {} has no field {name}", self.name)))
+    }
+}
+
+/// The lines `field:TYPE NAME; offset:N; size:N; signed:N;`.
+fn fields(text: &str) -> Result<Vec<Field>, TraceError> {
+    let mut fields = Vec::new();
+    for line in text.lines().filter_map(|line| line.trim_start().strip_prefix("field:")) {
+        let bad = || TraceError::new(format!("cannot read the field '{}'", line.trim()));
+        let mut parts = line.split(';').map(str::trim);
+        let declaration = parts.next().unwrap_or_default();
+        let (mut offset, mut size, mut signed) = (None, None, false);
+        for part in parts.filter(|part| !part.is_empty()) {
+            let (key, value) = part.split_once(':').ok_or_else(bad)?;
+            match key.trim() {
+                "offset" => offset = value.trim().parse().ok(),
+                "size" => size = value.trim().parse().ok(),
+                "signed" => signed = value.trim() == "1",
+                _ => {}
+            }
+        }
+        let (Some(offset), Some(size)) = (offset, size) else { return Err(bad()) };
+        if offset > LIMIT || size > LIMIT {
+            return Err(bad());
+        }
+        let last = declaration.split_whitespace().last().ok_or_else(bad)?;
+        let name = last.split('[').next().unwrap_or(last).trim_start_matches('*').to_owned();
+        fields.push(Field { name, offset, size, signed, elsewhere: declaration.starts_with("__data_loc") });
+    }
+    Ok(fields)
+}
+
+/// A number in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Number {
+    offset: usize,
+    width: u8,
+    signed: bool,
+}
+
+impl Number {
+    /// Its value, sign-extended where it has a sign; none where the record is too short.
+    #[inline]
+    pub fn of(self, record: &[u8]) -> Option<u64> {
+        let bytes = record.get(self.offset..self.offset + usize::from(self.width))?;
+        Some(match (self.width, self.signed) {
+            (1, false) => u64::from(bytes[0]),
+            (1, true) => bytes[0] as i8 as u64,
+            (2, false) => u64::from(u16::from_le_bytes(bytes.try_into().ok()?)),
+            (2, true) => i16::from_le_bytes(bytes.try_into().ok()?) as u64,
+            (4, false) => u64::from(u32::from_le_bytes(bytes.try_into().ok()?)),
+            (4, true) => i32::from_le_bytes(bytes.try_into().ok()?) as u64,
+            _ => u64::from_le_bytes(bytes.try_into().ok()?),
+        })
+    }
+}
+
+/// A text in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text {
+    offset: usize,
+    size: usize,
+    elsewhere: bool,
+}
+
+impl Text {
+    /// Its bytes up to the first zero; none where the record is too short.
+    #[inline]
+    pub fn of(self, record: &[u8]) -> Option<&[u8]> {
+        let bytes = record.get(self.offset..self.offset + self.size)?;
+        let bytes = if self.elsewhere {
+            let place = u32::from_le_bytes(bytes.try_into().ok()?);
+            let (offset, length) = ((place & 0xffff) as usize, (place >> 16) as usize);
+            record.get(offset..offset + length)?
+        } else {
+            bytes
+        };
+        Some(&bytes[..bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len())])
+    }
+}
+
+/// How a page of a ring looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Where the time of the page's first event is.
+    pub timestamp: usize,
+    /// Where the number of bytes with events is.
+    pub commit: usize,
+    /// Bytes of that number.
+    pub commit_size: usize,
+    /// Where events begin.
+    pub data: usize,
+    /// Bytes of the whole page.
+    pub size: usize,
+}
+
+impl Layout {
+    /// Read `events/header_page`.
+    pub fn parse(text: &str) -> Result<Self, TraceError> {
+        let fields = fields(text)?;
+        let find = |name: &str| {
+            let field = fields.iter().find(|field| field.name == name);
+            field.ok_or_else(|| TraceError::new(format!("header_page has no field {name}")))
+        };
+        let (timestamp, commit, data) = (find("timestamp")?, find("commit")?, find("data")?);
+        let size = data.offset + data.size;
+        let before = |field: &Field| field.offset + field.size <= data.offset;
+        if timestamp.size != 8 || !matches!(commit.size, 4 | 8) || !before(timestamp) || !before(commit) || size < 256 {
+            return Err(TraceError::new("header_page describes a page that iolab cannot read"));
+        }
+        Ok(Self {
+            timestamp: timestamp.offset,
+            commit: commit.offset,
+            commit_size: commit.size,
+            data: data.offset,
+            size,
+        })
+    }
+}

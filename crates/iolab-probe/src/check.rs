@@ -1,0 +1,66 @@
+//! `--check`: what this machine can do, as JSON.
+
+use crate::args::Settings;
+use crate::block::BlockSource;
+use crate::clock::Anchor;
+use crate::session::ring_kib;
+use crate::source::Source;
+use crate::syscall::{can_watch, SyscallSource};
+use crate::tracefs::{self, event_file};
+use serde_json::{json, Map, Value};
+use std::path::Path;
+
+/// What this machine can do.
+pub fn check(settings: &Settings) -> Value {
+    let place = tracefs::find(settings.tracefs.as_deref());
+    let mut sources = Map::new();
+    let tracefs = place.as_deref().map_err(Clone::clone);
+    let anchor = Anchor::now();
+    let block = BlockSource::new(settings, anchor.epoch_ns());
+    sources.insert(
+        "block".into(),
+        match (tracefs.clone(), block) {
+            (Ok(tracefs), Ok(block)) => traced(tracefs, &block),
+            (Err(failure), _) | (_, Err(failure)) => json!({"available": false, "words": [failure.words]}),
+        },
+    );
+    let syscall = SyscallSource::new(settings, anchor.epoch_ns());
+    sources.insert(
+        "syscall".into(),
+        match (tracefs, syscall) {
+            (Ok(tracefs), Ok(syscall)) => with_words(traced(tracefs, &syscall), can_watch().err()),
+            (Err(failure), _) | (_, Err(failure)) => json!({"available": false, "words": [failure.words]}),
+        },
+    );
+    sources.insert("counters".into(), json!({"available": true, "words": []}));
+    json!({
+        "probe": env!("CARGO_PKG_VERSION"),
+        "kernel": std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
+        "root": nix::unistd::geteuid().is_root(),
+        "tracefs": place.ok(),
+        "ring_kib": ring_kib(settings),
+        "sources": sources,
+    })
+}
+
+/// With one more note, where there is one.
+fn with_words(mut said: Value, more: Option<String>) -> Value {
+    if let (Some(words), Some(more)) = (said["words"].as_array_mut(), more) {
+        words.push(more.into());
+    }
+    said
+}
+
+/// Whether a source's tracepoints are there.
+fn traced(tracefs: &Path, source: &dyn Source) -> Value {
+    let absent = |needed: bool| {
+        let points = source.tracepoints().into_iter().enumerate().filter(|(place, _)| source.wants(*place));
+        let points = points.map(|(_, point)| point).filter(|point| point.needed == needed);
+        let absent = points.filter(|point| !event_file(tracefs, point.group, point.name, "format").exists());
+        absent.map(|point| format!("this kernel has no tracepoint {}:{}", point.group, point.name)).collect::<Vec<_>>()
+    };
+    let (needed, others) = (absent(true), absent(false));
+    let available = needed.is_empty();
+    let words = [needed, others].concat();
+    json!({"available": available, "words": words})
+}

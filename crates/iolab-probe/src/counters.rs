@@ -1,0 +1,201 @@
+//! The source `counters`: the kernel's own counts, read once in a while. What is read is on the list below, and nothing else.
+
+use iolab_core::frames::samples::Samples;
+
+/// Fields of a line of /proc/diskstats after the name.
+const DISK: [&str; 17] = [
+    "reads",
+    "reads_merged",
+    "read_sectors",
+    "read_ms",
+    "writes",
+    "writes_merged",
+    "write_sectors",
+    "write_ms",
+    "in_flight",
+    "io_ms",
+    "weighted_io_ms",
+    "discards",
+    "discards_merged",
+    "discard_sectors",
+    "discard_ms",
+    "flushes",
+    "flush_ms",
+];
+/// Fields of a line `cpu` of /proc/stat.
+const CPU: [&str; 10] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"];
+/// Single lines of /proc/stat.
+const STAT: [&str; 4] = ["ctxt", "processes", "procs_running", "procs_blocked"];
+/// Lines of /proc/meminfo, in KiB there and in bytes here.
+const MEMINFO: [&str; 9] =
+    ["MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "Dirty", "Writeback", "AnonPages", "Slab"];
+/// Lines of /proc/vmstat.
+const VMSTAT: [&str; 14] = [
+    "pgpgin",
+    "pgpgout",
+    "pswpin",
+    "pswpout",
+    "pgfault",
+    "pgmajfault",
+    "pgscan_kswapd",
+    "pgscan_direct",
+    "pgsteal_kswapd",
+    "pgsteal_direct",
+    "nr_dirtied",
+    "nr_written",
+    "allocstall_normal",
+    "allocstall_movable",
+];
+/// Fields of a line of /proc/net/dev after the name.
+const NETWORK: [&str; 16] = [
+    "rx_bytes",
+    "rx_packets",
+    "rx_errs",
+    "rx_drop",
+    "rx_fifo",
+    "rx_frame",
+    "rx_compressed",
+    "rx_multicast",
+    "tx_bytes",
+    "tx_packets",
+    "tx_errs",
+    "tx_drop",
+    "tx_fifo",
+    "tx_colls",
+    "tx_carrier",
+    "tx_compressed",
+];
+
+/// Sources of samples.
+pub const SOURCES: [&str; 4] = ["diskstats", "cpu", "memory", "network"];
+
+/// Readings that wait, by source.
+#[derive(Debug, Default)]
+pub struct Counters {
+    samples: [Samples; 4],
+    /// Files that could not be read.
+    pub missed: u64,
+}
+
+impl Counters {
+    /// Read everything once.
+    pub fn read(&mut self, time_ns: i64) {
+        for (path, take) in FILES {
+            match std::fs::read_to_string(path) {
+                Ok(text) => take(&text, time_ns, &mut self.samples),
+                Err(_) => self.missed += 1,
+            }
+        }
+    }
+
+    /// Payloads of frames with all readings, by source.
+    pub fn payloads(&mut self) -> Vec<Vec<u8>> {
+        let filled = self.samples.iter_mut().zip(SOURCES).filter(|(samples, _)| !samples.is_empty());
+        filled.map(|(samples, source)| samples.payload(source)).collect()
+    }
+}
+
+type Take = fn(&str, i64, &mut [Samples; 4]);
+
+const FILES: [(&str, Take); 5] = [
+    ("/proc/diskstats", |text, time, samples| diskstats(text, time, &mut samples[0])),
+    ("/proc/stat", |text, time, samples| stat(text, time, &mut samples[1])),
+    ("/proc/meminfo", |text, time, samples| named(text, time, &MEMINFO, 1024, &mut samples[2])),
+    ("/proc/vmstat", |text, time, samples| named(text, time, &VMSTAT, 1, &mut samples[2])),
+    ("/proc/net/dev", |text, time, samples| network(text, time, &mut samples[3])),
+];
+
+fn values<'a>(words: impl Iterator<Item = &'a str>, names: &[&'static str]) -> Vec<(&'static str, i64)> {
+    words.zip(names).filter_map(|(word, &name)| Some((name, word.parse().ok()?))).collect()
+}
+
+fn diskstats(text: &str, time_ns: i64, samples: &mut Samples) {
+    for line in text.lines() {
+        let mut words = line.split_whitespace().skip(2);
+        let Some(device) = words.next() else { continue };
+        for (field, value) in values(words, &DISK) {
+            samples.push(time_ns, device.as_bytes(), field.as_bytes(), value);
+        }
+    }
+}
+
+fn stat(text: &str, time_ns: i64, samples: &mut Samples) {
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let Some(name) = words.next() else { continue };
+        if let Some(number) = name.strip_prefix("cpu") {
+            let object = if number.is_empty() { "" } else { name };
+            for (field, value) in values(words, &CPU) {
+                samples.push(time_ns, object.as_bytes(), field.as_bytes(), value);
+            }
+        } else if STAT.contains(&name) {
+            if let Some(value) = words.next().and_then(|word| word.parse().ok()) {
+                samples.push(time_ns, b"", name.as_bytes(), value);
+            }
+        }
+    }
+}
+
+fn named(text: &str, time_ns: i64, names: &[&str], unit: i64, samples: &mut Samples) {
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let Some(name) = words.next().map(|name| name.trim_end_matches(':')) else { continue };
+        if let (true, Some(Ok(value))) = (names.contains(&name), words.next().map(str::parse::<i64>)) {
+            samples.push(time_ns, b"", name.as_bytes(), value.saturating_mul(unit));
+        }
+    }
+}
+
+fn network(text: &str, time_ns: i64, samples: &mut Samples) {
+    for line in text.lines() {
+        let Some((name, rest)) = line.rsplit_once(':') else { continue };
+        for (field, value) in values(rest.split_whitespace(), &NETWORK) {
+            samples.push(time_ns, name.trim().as_bytes(), field.as_bytes(), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolab_core::frames::reader::{Frame, Reader};
+    use iolab_core::frames::{frame, Kind};
+
+    /// (object, field, value) of what was taken.
+    fn taken(take: impl Fn(&mut Samples)) -> Vec<(String, String, i64)> {
+        let mut samples = Samples::default();
+        take(&mut samples);
+        let frames = Reader::default().feed(&frame(Kind::Samples, &samples.payload("x"))).unwrap();
+        let [Frame::Samples(read)] = &frames[..] else { panic!() };
+        let name = |of: usize, row: usize| {
+            read.names[of][u32::from_le_bytes(read.ids[of][row * 4..][..4].try_into().unwrap()) as usize].clone()
+        };
+        let value = |row: usize| i64::from_le_bytes(read.value[row * 8..][..8].try_into().unwrap());
+        (0..read.rows).map(|row| (name(0, row), name(1, row), value(row))).collect()
+    }
+
+    #[test]
+    fn lines_of_the_kernel() {
+        let old = taken(|samples| diskstats("   8       0 sda 1 2 3 4 5 6 7 8 9 10 11\n", 0, samples));
+        assert_eq!((old.len(), &old[10]), (11, &("sda".into(), "weighted_io_ms".into(), 11)));
+        let cpu = taken(|samples| stat("cpu  1 2 3 4\ncpu0 5 6\nintr 7 8\nctxt 9\n", 0, samples));
+        assert_eq!(cpu.len(), 7);
+        assert_eq!(cpu[4], ("cpu0".into(), "user".into(), 5));
+        assert_eq!(cpu[6], (String::new(), "ctxt".into(), 9));
+        let memory = taken(|samples| named("MemFree:  3 kB\nHugePages_Total: 4\n", 0, &MEMINFO, 1024, samples));
+        assert_eq!(memory, [(String::new(), "MemFree".into(), 3072)]);
+        let head = "Inter-|   Receive\n face |bytes    packets\n";
+        let lines = format!("{head}  eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\neth0:1: 7\n");
+        let network = taken(|samples| network(&lines, 0, samples));
+        assert_eq!((network.len(), &network[8]), (17, &("eth0".into(), "tx_bytes".into(), 9)));
+        assert_eq!(network[16], ("eth0:1".into(), "rx_bytes".into(), 7));
+        assert!(taken(|samples| diskstats("\n8 0\n8 0 sda x y\n\0", 0, samples)).is_empty());
+    }
+
+    #[test]
+    fn this_machine_is_read() {
+        let mut counters = Counters::default();
+        counters.read(1);
+        assert_eq!((counters.missed, counters.payloads().len()), (0, 4));
+    }
+}

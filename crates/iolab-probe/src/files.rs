@@ -1,0 +1,213 @@
+//! What /proc shows of tasks and descriptors, asked for where the tracepoints leave a question.
+//!
+//! Whether something is a file is told by its link: pipes, sockets and the like have no path, and nothing is asked about them.
+
+use crate::fanotify_names::{is_file, without_remark};
+use crate::files_mounts::Mounts;
+use iolab_core::syscall::record::Comm;
+use iolab_core::syscall::{Opened, Seen, SeenDescriptor, World};
+use nix::fcntl::readlink;
+use nix::sys::stat::stat;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::{Duration, Instant};
+
+/// Questions a second at most: each costs some microseconds, and what has no answer is counted as unknown.
+const QUESTIONS: u32 = 5000;
+/// Characters of a command line that are kept.
+const COMMAND: usize = 4096;
+
+/// A descriptor, and by what another one that may share its position is found.
+#[derive(Clone, Debug)]
+pub struct Looked {
+    /// What is seen.
+    pub seen: SeenDescriptor,
+    /// A ring of io_uring.
+    pub ring: bool,
+}
+
+/// /proc.
+pub struct Files {
+    mounts: Mounts,
+    looked: Option<Instant>,
+    asked: Option<Vec<u64>>,
+    all_watched: bool,
+    questions: u32,
+    since: Instant,
+    /// Questions that were not asked, as there were too many.
+    pub unasked: u64,
+}
+
+impl Files {
+    /// With the device numbers of the file systems that are asked for; none is all.
+    pub fn new(asked: Option<Vec<u64>>) -> Self {
+        let since = Instant::now();
+        Self { mounts: Mounts::of("self"), looked: None, asked, all_watched: false, questions: 0, since, unasked: 0 }
+    }
+
+    /// Whether opens on all file systems that hold data give a notice.
+    pub fn set_all_watched(&mut self, all: bool) {
+        self.all_watched = all;
+    }
+
+    /// A descriptor of a process; none where it is gone.
+    pub fn look(&mut self, pid: u32, number: u32) -> Option<Looked> {
+        let link = format!("/proc/{pid}/fd/{number}");
+        let path = readlink(link.as_str()).ok()?.into_vec();
+        let other = |ring| Looked {
+            seen: SeenDescriptor { opened: Opened::Other, flags: 0, position: 0, alone: false },
+            ring,
+        };
+        if path.first() != Some(&b'/') || path.starts_with(b"/memfd:") {
+            return Some(other(path == b"anon_inode:[io_uring]"));
+        }
+        let (position, flags, mount) = information(pid, number)?;
+        let (kind, place) = match self.mount(pid, mount) {
+            Some((of_the_kernel, place)) => (of_the_kernel, Some(place)),
+            None => (false, None),
+        };
+        if kind {
+            return Some(other(false));
+        }
+        let status = stat(link.as_str()).ok()?;
+        if !is_file(&status) {
+            return Some(other(false));
+        }
+        let seen = Seen {
+            path: Some(without_remark(path, status.st_nlink == 0)),
+            mount: place,
+            identity: Some((status.st_dev, status.st_ino)),
+            asked: self.asked.as_ref().is_none_or(|asked| asked.contains(&status.st_dev)),
+        };
+        Some(Looked { seen: SeenDescriptor { opened: Opened::File(seen), flags, position, alone: false }, ring: false })
+    }
+
+    /// Whether a mount holds the kernel's own files, and where it is.
+    fn mount(&mut self, pid: u32, id: u32) -> Option<(bool, Vec<u8>)> {
+        let told = |mounts: &Mounts| {
+            let mount = mounts.get(id)?;
+            Some((mount.is_of_the_kernel(), mount.path.as_os_str().as_bytes().to_vec()))
+        };
+        if let Some(known) = told(&self.mounts) {
+            return Some(known);
+        }
+        // mounted since, or in a container's name space
+        if self.looked.is_none_or(|looked| looked.elapsed() > Duration::from_secs(1)) {
+            self.looked = Some(Instant::now());
+            self.mounts = Mounts::of("self");
+        }
+        told(&self.mounts).or_else(|| told(&Mounts::of(&pid.to_string())))
+    }
+
+    fn may_ask(&mut self) -> bool {
+        if self.since.elapsed() > Duration::from_secs(1) {
+            (self.since, self.questions) = (Instant::now(), 0);
+        }
+        self.questions += 1;
+        self.unasked += u64::from(self.questions > QUESTIONS);
+        self.questions <= QUESTIONS
+    }
+}
+
+impl World for Files {
+    fn descriptor(&mut self, pid: u32, number: u32) -> Option<SeenDescriptor> {
+        if !self.may_ask() {
+            return None;
+        }
+        self.look(pid, number).map(|looked| looked.seen)
+    }
+
+    fn task(&mut self, task: u32) -> Option<(u32, Comm)> {
+        if !self.may_ask() {
+            return None;
+        }
+        let status = std::fs::read_to_string(format!("/proc/{task}/status")).ok()?;
+        let pid = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
+        Some((pid, name_of(pid)?))
+    }
+
+    fn all_watched(&self) -> bool {
+        self.all_watched
+    }
+}
+
+/// Position, flags and number of the mount of a descriptor.
+fn information(pid: u32, number: u32) -> Option<(u64, u32, u32)> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
+    parse_information(&text)
+}
+
+fn parse_information(text: &str) -> Option<(u64, u32, u32)> {
+    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+    Some((
+        value("pos:")?.parse().ok()?,
+        u32::from_str_radix(value("flags:")?, 8).ok()?,
+        value("mnt_id:")?.parse().ok()?,
+    ))
+}
+
+/// Command name of a process.
+pub fn name_of(pid: u32) -> Option<Comm> {
+    let bytes = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
+    let name = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    let mut comm = [0; 16];
+    let length = name.len().min(comm.len() - 1);
+    comm[..length].copy_from_slice(&name[..length]);
+    Some(comm)
+}
+
+/// Command line of a process, as far as it still lives.
+pub fn command_of(pid: u32) -> String {
+    let mut bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    bytes.truncate(COMMAND);
+    let words: Vec<_> = bytes.split(|&byte| byte == 0).map(String::from_utf8_lossy).collect();
+    words.join(" ").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Seek, SeekFrom};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_file_of_our_own_is_seen_and_a_pipe_is_not() {
+        let directory = std::env::temp_dir().join(format!("iolab-files-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("a file (deleted)");
+        let mut file = std::fs::File::create(&path).unwrap();
+        file.seek(SeekFrom::Start(77)).unwrap();
+        let mut files = Files::new(None);
+        let own = std::process::id();
+        let looked = files.look(own, file.as_raw_fd() as u32).unwrap().seen;
+        let Opened::File(seen) = &looked.opened else { panic!("a file") };
+        assert_eq!((seen.path.as_deref(), looked.position), (Some(path.as_os_str().as_bytes()), 77));
+        assert_eq!(looked.flags & 3, 1, "write only");
+        std::fs::remove_dir_all(&directory).unwrap();
+        let looked = files.look(own, file.as_raw_fd() as u32).unwrap().seen;
+        let Opened::File(seen) = &looked.opened else { panic!("still a file") };
+        assert_eq!(seen.path.as_deref(), Some(path.as_os_str().as_bytes()), "only the kernel's own remark is taken off");
+        let (reader, _writer) = nix::unistd::pipe().unwrap();
+        assert_eq!(files.look(own, reader.as_raw_fd() as u32).unwrap().seen.opened, Opened::Other);
+        let status = std::fs::File::open("/proc/self/status").unwrap();
+        assert_eq!(files.look(own, status.as_raw_fd() as u32).unwrap().seen.opened, Opened::Other, "the kernel's own");
+        assert!(files.look(own, 1 << 20).is_none());
+        assert_eq!(files.task(own).map(|task| task.0), Some(own));
+    }
+
+    #[test]
+    fn questions_are_bounded() {
+        let mut files = Files::new(None);
+        for _ in 0..QUESTIONS + 7 {
+            files.may_ask();
+        }
+        assert!(files.unasked > 0 || files.since.elapsed() > Duration::from_millis(900));
+    }
+
+    #[test]
+    fn odd_information_is_none() {
+        assert_eq!(parse_information("pos:\t5\nflags:\t0102001\nmnt_id:\t27\n"), Some((5, 0o102001, 27)));
+        for text in ["", "pos: 5\nflags: 9\nmnt_id: 1\n", "pos: -5\nflags: 0\nmnt_id: 1\n", "pos: 1\nmnt_id: 2\n"] {
+            assert_eq!(parse_information(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `iolab-probe`: reads the kernel's trace rings and counters, writes frames to standard output. The one part of iolab that
+//! runs as root: it opens no socket, starts no program, and makes nothing but its own tracefs instances, which go with it.
+
+mod args;
+mod block;
+mod check;
+mod clock;
+mod counters;
+mod failure;
+mod fanotify;
+mod fanotify_handle;
+mod fanotify_names;
+mod files;
+mod files_mounts;
+mod files_start;
+mod instance;
+mod output;
+mod rings;
+mod session;
+mod source;
+mod stop;
+mod syscall;
+mod syscall_record;
+mod traced;
+mod tracefs;
+mod world;
+
+use args::Command;
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { code, words }) => {
+            eprintln!("iolab-probe: {words}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    match args::parse(std::env::args_os().skip(1))? {
+        Command::Help => {
+            println!("{}", args::HELP);
+            Ok(())
+        }
+        Command::Check(settings) => {
+            println!("{}", check::check(&settings));
+            Ok(())
+        }
+        Command::Record(settings) => session::run(&settings),
+    }
+}

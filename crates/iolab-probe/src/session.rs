@@ -1,0 +1,223 @@
+//! The loop: rings and counters in, frames out, until told to stop.
+
+use crate::args::Settings;
+use crate::block::BlockSource;
+use crate::clock::{cpu_ns, monotonic_ns, realtime_ns, Anchor};
+use crate::counters::Counters;
+use crate::failure::Failure;
+use crate::instance::remove_stale;
+use crate::output::Output;
+use crate::source::Source;
+use crate::stop::Stop;
+use crate::syscall::SyscallSource;
+use crate::traced::Traced;
+use crate::tracefs;
+use iolab_core::frames::Kind;
+use nix::unistd::{sysconf, SysconfVar};
+use serde_json::{json, Map, Value};
+use std::path::Path;
+use std::time::Duration;
+
+/// Time between looks into the rings. Rings hold much more, and rarer looks cost less.
+const ROUND_MS: u64 = 50;
+/// How long a reader may take for the last frames.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Records of an I/O, bytes of a record, I/Os a second and seconds that the rings of a source are made for.
+const EXPECTED: u64 = 4 * 80 * 100_000 * 2;
+/// Share of the memory that the rings of a source may take, and of all processors together at most.
+const SHARE: u64 = 32;
+const MOST: u64 = 512 << 20;
+
+/// Size of a processor's ring: what is asked for, or two seconds of a fast disk where the memory allows.
+pub fn ring_kib(settings: &Settings) -> u64 {
+    let processors = processors();
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total =
+        memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
+    let most = MOST.min(total.unwrap_or(1 << 20) * 1024 / SHARE) / processors;
+    settings.ring_kib.unwrap_or((EXPECTED.min(most) / 1024).max(256))
+}
+
+fn processors() -> u64 {
+    sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten().map_or(1, |number| number.max(1) as u64)
+}
+
+/// Record until told to stop.
+pub fn run(settings: &Settings) -> Result<(), Failure> {
+    let stop = Stop::listen()?;
+    let anchor = Anchor::now();
+    let mut session = Session::start(settings, anchor)?;
+    session.hello();
+    let reason = session.record(&stop, settings.interval_ms)?;
+    session.end(reason)
+}
+
+struct Session {
+    traced: Vec<Traced>,
+    counters: Option<Counters>,
+    samples: u64,
+    anchor: Anchor,
+    output: Output,
+    /// Until when everything was told.
+    told_ns: u64,
+}
+
+fn source_of(name: &str, settings: &Settings, anchor: &Anchor) -> Result<Option<Box<dyn Source>>, Failure> {
+    Ok(match name {
+        "block" => Some(Box::new(BlockSource::new(settings, anchor.epoch_ns())?)),
+        "syscall" => Some(Box::new(SyscallSource::new(settings, anchor.epoch_ns())?)),
+        _ => None,
+    })
+}
+
+impl Session {
+    fn start(settings: &Settings, anchor: Anchor) -> Result<Self, Failure> {
+        let mut sources = Vec::new();
+        for name in &settings.sources {
+            sources.extend(source_of(name, settings, &anchor)?);
+        }
+        let mut traced = Vec::new();
+        if !sources.is_empty() {
+            let tracefs = tracefs::find(settings.tracefs.as_deref())?;
+            remove_stale(&tracefs);
+            for source in sources {
+                traced.push(Traced::start(source, &tracefs, ring_kib(settings), anchor)?);
+            }
+        }
+        let counters = settings.sources.iter().any(|source| source == "counters").then(Counters::default);
+        let told_ns = anchor.monotonic_ns;
+        Ok(Self { traced, counters, samples: 0, anchor, output: Output::start(), told_ns })
+    }
+
+    fn hello(&self) {
+        let mut sources: Map<String, Value> =
+            self.traced.iter().map(|traced| (traced.name().to_owned(), json!(traced.facts()))).collect();
+        if self.counters.is_some() {
+            let what = json!({"what": "readings of the kernel's counters", "samples": crate::counters::SOURCES});
+            sources.insert("counters".into(), what);
+        }
+        let words: Vec<Value> = self
+            .traced
+            .iter()
+            .filter_map(|traced| traced.facts().get("words")?.as_array().cloned())
+            .flatten()
+            .collect();
+        let kernel = |file: &str| std::fs::read_to_string(Path::new("/proc/sys/kernel").join(file)).unwrap_or_default();
+        let page_size = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
+        self.output.words(
+            Kind::Hello,
+            &json!({
+                "probe": env!("CARGO_PKG_VERSION"), "kernel": kernel("osrelease").trim(), "hostname": kernel("hostname").trim(),
+                "page_size": page_size, "cpus": processors(), "monotonic_ns": self.anchor.monotonic_ns,
+                "realtime_ns": self.anchor.realtime_ns, "sources": sources, "words": words, "pid": std::process::id(),
+            }),
+        );
+    }
+
+    /// Work until there is a reason to stop.
+    fn record(&mut self, stop: &Stop, interval_ms: u64) -> Result<&'static str, Failure> {
+        let interval_ns = interval_ms * 1_000_000;
+        let (mut tick_ns, mut sample_ns) = (monotonic_ns() + 1_000_000_000, monotonic_ns());
+        loop {
+            let now = monotonic_ns();
+            if self.counters.is_some() && now >= sample_ns {
+                self.sample();
+                // readings that are due while the machine was asleep are not made up for
+                sample_ns += (now.saturating_sub(sample_ns) / interval_ns + 1) * interval_ns;
+            }
+            let tick = now >= tick_ns;
+            let more = self.round(tick, false)?;
+            if tick {
+                self.tick(now);
+                tick_ns += (now.saturating_sub(tick_ns) / 1_000_000_000 + 1) * 1_000_000_000;
+            }
+            if self.output.is_closed() {
+                return Err(Failure::not_possible("nobody reads the frames any more"));
+            }
+            let due = tick_ns.min(if self.counters.is_some() { sample_ns } else { u64::MAX });
+            let rest = due.saturating_sub(monotonic_ns()) / 1_000_000;
+            let wait = if more {
+                0
+            } else if self.traced.is_empty() {
+                rest + 1
+            } else {
+                ROUND_MS.min(rest + 1)
+            };
+            if let Some(reason) = stop.wait(wait)? {
+                return Ok(reason);
+            }
+        }
+    }
+
+    /// A look into all rings; whether one holds more.
+    fn round(&mut self, look: bool, last: bool) -> Result<bool, Failure> {
+        // a reader that does not keep up lets the rings fill, which is counted there; memory does not grow
+        if self.output.is_full() && !last {
+            return Ok(false);
+        }
+        let mut more = false;
+        for traced in &mut self.traced {
+            more |= traced.round(look, last, &self.output)?;
+        }
+        Ok(more)
+    }
+
+    fn sample(&mut self) {
+        let Some(counters) = &mut self.counters else { return };
+        let now = monotonic_ns();
+        counters.read(self.anchor.realtime(now));
+        self.samples += 1;
+        for payload in counters.payloads() {
+            self.output.columns(Kind::Samples, &payload);
+        }
+        let missed = std::mem::take(&mut counters.missed);
+        if missed > 0 {
+            let (at, words) = (self.anchor.realtime(now), "files of counters that could not be read");
+            self.output.words(
+                Kind::Loss,
+                &json!({"source": "counters", "kind": "missed", "from_ns": at, "until_ns": at, "count": missed, "words": words}),
+            );
+        }
+    }
+
+    fn counts(&self) -> (Map<String, Value>, Map<String, Value>) {
+        let count = |value: fn(&Traced) -> u64| {
+            self.traced.iter().map(|traced| (traced.name().to_owned(), json!(value(traced)))).collect::<Map<_, _>>()
+        };
+        (count(Traced::events), count(|traced| traced.lost))
+    }
+
+    /// Hand over everything and say that this second is over.
+    fn tick(&mut self, now_ns: u64) {
+        for traced in &mut self.traced {
+            traced.flush((self.told_ns, now_ns), &self.output);
+        }
+        self.told_ns = now_ns;
+        let (events, lost) = self.counts();
+        let resident = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        let pages: u64 = resident.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+        let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4096) as u64;
+        self.output.words(
+            Kind::Tick,
+            &json!({
+                "now_ns": self.anchor.realtime(now_ns), "monotonic_ns": now_ns, "realtime_ns": realtime_ns(), "cpu_ns": cpu_ns(),
+                "rss_bytes": pages * page, "events": events, "lost": lost, "samples": self.samples, "backlog": self.output.backlog(),
+            }),
+        );
+    }
+
+    /// Empty the rings, say good-bye and remove what was made.
+    fn end(mut self, reason: &str) -> Result<(), Failure> {
+        for traced in &mut self.traced {
+            traced.stop()?;
+        }
+        while self.round(true, true)? {}
+        self.tick(monotonic_ns());
+        let (events, lost) = self.counts();
+        self.output.words(Kind::End, &json!({"reason": reason, "events": events, "lost": lost}));
+        // before waiting for a reader that may never come back
+        self.traced.clear();
+        self.output.finish(PATIENCE);
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! Reasons to stop: a signal, standard input at its end or with the line `stop`, standard output closed.
+
+use crate::failure::Failure;
+use nix::errno::Errno;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::read;
+use std::cell::{Cell, RefCell};
+use std::os::fd::AsFd;
+
+/// Bytes of a line that are kept while it is not whole.
+const LINE: usize = 64;
+
+/// Listens for reasons to stop.
+pub struct Stop {
+    signals: SignalFd,
+    line: RefCell<Vec<u8>>,
+    deaf: Cell<bool>,
+}
+
+impl Stop {
+    /// Take the signals over; before any thread begins, as threads inherit this.
+    pub fn listen() -> Result<Self, Failure> {
+        let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT]);
+        let failed = |errno: Errno| Failure::not_possible(format!("signals cannot be listened for: {errno}"));
+        signals.thread_block().map_err(failed)?;
+        let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).map_err(failed)?;
+        Ok(Self { signals, line: RefCell::default(), deaf: Cell::new(false) })
+    }
+
+    /// Wait so long for a reason to stop.
+    pub fn wait(&self, milliseconds: u64) -> Result<Option<&'static str>, Failure> {
+        let (input, output) = (std::io::stdin(), std::io::stdout());
+        let mut files = vec![
+            PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
+            PollFd::new(output.as_fd(), PollFlags::empty()), // errors are told unasked
+        ];
+        if !self.deaf.get() {
+            files.push(PollFd::new(input.as_fd(), PollFlags::POLLIN));
+        }
+        let timeout = PollTimeout::try_from(milliseconds.min(60_000) as i32).unwrap_or(PollTimeout::ZERO);
+        match poll(&mut files, timeout) {
+            Ok(0) | Err(Errno::EINTR) => return Ok(None),
+            Ok(_) => {}
+            Err(errno) => return Err(Failure::not_possible(format!("waiting failed: {errno}"))),
+        }
+        let came = |place: usize| files.get(place).and_then(PollFd::revents).unwrap_or(PollFlags::empty());
+        if !came(0).is_empty() {
+            return Ok(Some("signal"));
+        }
+        if came(1).intersects(PollFlags::POLLERR | PollFlags::POLLHUP | PollFlags::POLLNVAL) {
+            return Ok(Some("output closed"));
+        }
+        if came(2).is_empty() {
+            return Ok(None);
+        }
+        Ok(self.input(&input))
+    }
+
+    fn input(&self, input: &std::io::Stdin) -> Option<&'static str> {
+        let mut bytes = [0; 256];
+        match read(input.as_fd(), &mut bytes) {
+            Ok(0) => Some("input closed"),
+            Ok(length) => {
+                let mut line = self.line.borrow_mut();
+                for &byte in &bytes[..length] {
+                    if byte == b'\n' {
+                        if line.trim_ascii() == b"stop" {
+                            return Some("stop");
+                        }
+                        line.clear();
+                    } else if line.len() < LINE {
+                        line.push(byte);
+                    }
+                }
+                None
+            }
+            Err(Errno::EINTR | Errno::EAGAIN) => None,
+            // an input that cannot be read (closed from the start) says nothing: signals and the output are left
+            Err(_) => {
+                self.deaf.set(true);
+                None
+            }
+        }
+    }
+}

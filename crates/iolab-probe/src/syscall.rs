@@ -1,0 +1,213 @@
+//! The source `syscall`: calls of processes on regular files and block devices.
+
+use crate::args::Settings;
+use crate::clock::monotonic_ns;
+use crate::failure::Failure;
+use crate::fanotify::Watch;
+use crate::files::{command_of, Files};
+use crate::files_start;
+use crate::source::{Losses, Source, Tracepoint};
+use crate::syscall_record::Decoder;
+use iolab_core::frames::events::{Key, Row, Rows, NAMED};
+use iolab_core::syscall::{Counts, FileIo, Record, Timed, Tracker};
+use iolab_core::tracefs::format::Format;
+use nix::errno::Errno;
+use nix::sys::stat::stat;
+use serde_json::{json, Map, Value};
+use std::collections::HashMap;
+
+/// What this layer cannot see: said on every page that shows it.
+const UNSEEN: &str = "I/O by io_uring, libaio, mmap, nfsd and 32-bit programs makes no such calls and is not in here";
+
+/// Calls on files.
+pub struct SyscallSource {
+    epoch_ns: i64,
+    decoder: Decoder,
+    tracker: Tracker,
+    files: Files,
+    /// Numbers of the devices of the file systems asked for.
+    asked: Option<Vec<u64>>,
+    mounts: Vec<String>,
+    watch: Option<Watch>,
+    words: Vec<String>,
+    counts: Counts,
+    /// Returns of calls while records were missing.
+    skipped: u64,
+    last_ns: u64,
+    lossy: bool,
+    started: bool,
+    events: u64,
+}
+
+impl SyscallSource {
+    /// The source for these settings; an asked-for path must be there.
+    pub fn new(settings: &Settings, epoch_ns: i64) -> Result<Self, Failure> {
+        let mut asked = Vec::new();
+        for path in &settings.mounts {
+            let status = stat(path)
+                .map_err(|error| Failure::not_possible(format!("--mount {}: {}", path.display(), error.desc())))?;
+            asked.push(status.st_dev);
+        }
+        let asked = (!asked.is_empty()).then_some(asked);
+        Ok(Self {
+            epoch_ns,
+            decoder: Decoder::default(),
+            tracker: Tracker::new(settings.excluded.iter().copied().chain([std::process::id()])),
+            files: Files::new(asked.clone()),
+            asked,
+            mounts: settings.mounts.iter().map(|path| path.display().to_string()).collect(),
+            watch: None,
+            words: vec![UNSEEN.to_owned()],
+            counts: Counts::default(),
+            skipped: 0,
+            last_ns: 0,
+            lossy: false,
+            started: false,
+            events: 0,
+        })
+    }
+
+    /// What all processes have open, now that every change of it makes a record.
+    fn start(&mut self) {
+        let (processes, beyond) = files_start::all(&mut self.files, std::process::id());
+        if beyond {
+            eprintln!("iolab-probe: more descriptors are open than are looked at; the others are asked for when used");
+        }
+        self.tracker.start(processes, monotonic_ns());
+        self.started = true;
+    }
+
+    fn work(&mut self, rows: &mut Rows) {
+        if !self.started {
+            self.start();
+        }
+        if let Some(watch) = &self.watch {
+            watch.take().into_iter().for_each(|notice| self.tracker.notice(notice));
+            self.files.set_all_watched(watch.is_complete());
+            for words in watch.take_words() {
+                eprintln!("iolab-probe: {words}");
+            }
+        }
+        let Self { tracker, files, epoch_ns, events, .. } = self;
+        tracker.round(files, &mut |io| {
+            let keys = keys(io, rows);
+            rows.push(&row(io, *epoch_ns, keys));
+            *events += 1;
+        });
+        let counts = self.tracker.take_counts();
+        self.counts.unknown_names += counts.unknown_names;
+        self.counts.unpaired += counts.unpaired;
+    }
+}
+
+/// Names of a row, as numbers.
+fn keys(io: &FileIo<'_>, rows: &mut Rows) -> [Option<u32>; NAMED] {
+    let mut keys = [None; NAMED];
+    keys[Key::Process as usize] = Some(rows.intern(Key::Process, io.process));
+    keys[Key::File as usize] = io.file.map(|file| rows.intern(Key::File, file));
+    keys[Key::Mount as usize] = io.mount.map(|mount| rows.intern(Key::Mount, mount));
+    keys[Key::Error as usize] = io.error.map(|error| rows.intern(Key::Error, error.as_bytes()));
+    keys[Key::Flags as usize] = Some(rows.intern(Key::Flags, io.call.as_bytes()));
+    keys
+}
+
+fn row(io: &FileIo<'_>, epoch_ns: i64, keys: [Option<u32>; NAMED]) -> Row {
+    Row {
+        latency_ns: Some(io.latency_ns),
+        offset_bytes: io.offset,
+        size_bytes: io.size,
+        pid: Some(io.pid),
+        thread: Some(io.thread),
+        keys,
+        ..Row::at(io.time_ns as i64 + epoch_ns, io.op)
+    }
+}
+
+impl Source for SyscallSource {
+    fn name(&self) -> &'static str {
+        "syscall"
+    }
+
+    fn tracepoints(&self) -> Vec<Tracepoint> {
+        Decoder::tracepoints()
+    }
+
+    fn bind(&mut self, formats: &HashMap<&'static str, Format>) -> Result<(), Failure> {
+        self.decoder = Decoder::new(formats).map_err(|error| Failure::not_possible(error.0))?;
+        // before the first record, so that no open in view is without its notice
+        match Watch::start(self.asked.clone()) {
+            Ok(watch) => {
+                self.words.extend(watch.take_words());
+                self.watch = Some(watch);
+            }
+            Err(Errno::EPERM) => return Err(Failure::not_permitted("watching opens of files (fanotify) needs root")),
+            Err(error) => self.words.push(format!(
+                "this kernel does not tell the names of opened files (fanotify: {}): they come from /proc, and short processes have none",
+                error.desc()
+            )),
+        }
+        Ok(())
+    }
+
+    fn facts(&self) -> Map<String, Value> {
+        let names = if self.watch.is_some() { "fanotify and /proc" } else { "/proc" };
+        let facts = json!({
+            "what": "system calls on regular files and block devices; latency from entry to return",
+            "names": format!("{names}: the path that a file had when it was opened"), "mounts": self.mounts, "words": self.words,
+        });
+        facts.as_object().cloned().unwrap_or_default()
+    }
+
+    fn take(&mut self, point: usize, time_ns: u64, record: &[u8], rows: &mut Rows) {
+        self.last_ns = time_ns;
+        let Some((task, record)) = self.decoder.record(point, record) else { return };
+        if self.lossy {
+            // entry and return of two calls may look like one: none is paired while records are missing
+            self.skipped += u64::from(matches!(record, Record::Exit { call, .. } if call.moves_data()));
+            return;
+        }
+        self.tracker.record(Timed { time_ns, task, record });
+        if self.tracker.full() {
+            self.work(rows);
+        }
+    }
+
+    fn lossy(&mut self, missing: bool) {
+        if missing {
+            self.tracker.record(Timed { time_ns: self.last_ns, task: 0, record: Record::Lost });
+        }
+        self.lossy = missing;
+    }
+
+    fn round(&mut self, rows: &mut Rows) -> Result<(), Failure> {
+        self.work(rows);
+        Ok(())
+    }
+
+    fn losses(&mut self) -> Losses {
+        let mut losses = Losses::default();
+        let Counts { unknown_names, unpaired } = std::mem::take(&mut self.counts);
+        losses.add("unknown-name", unknown_names, "I/Os on files whose name could not be found out");
+        losses.add("unpaired", unpaired, "calls on files whose return was not seen");
+        losses.add("unpaired", std::mem::take(&mut self.skipped), "calls, on files or not, while records were missing");
+        losses.add("damaged", self.decoder.take_damaged(), "records too short for their description");
+        losses
+    }
+
+    fn processes(&mut self) -> Vec<(u32, String, String)> {
+        let name = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        self.tracker.take_seen().into_iter().map(|seen| (seen.pid, name(seen.process), command_of(seen.pid))).collect()
+    }
+
+    fn events(&self) -> u64 {
+        self.events
+    }
+}
+
+/// Whether what this source needs most is there, beside the tracepoints.
+pub fn can_watch() -> Result<(), String> {
+    match Watch::start(None) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("fanotify: {}; names of files come from /proc alone", error.desc())),
+    }
+}

@@ -1,0 +1,176 @@
+//! A source with its instance and rings: records in, frames out.
+
+use crate::clock::Anchor;
+use crate::failure::Failure;
+use crate::instance::Instance;
+use crate::output::Output;
+use crate::rings::Rings;
+use crate::source::Source;
+use crate::tracefs::{event_file, read, write};
+use iolab_core::frames::events::Rows;
+use iolab_core::frames::Kind;
+use iolab_core::tracefs::format::Format;
+use serde_json::{json, Map, Value};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Rows of a frame.
+const ROWS: usize = 1 << 16;
+
+/// A time from which on, and one until which, records are missing.
+type Gap = (u64, u64);
+
+/// A source at work. The rings go before the instance, which cannot be removed while they are open.
+pub struct Traced {
+    source: Box<dyn Source>,
+    rings: Rings,
+    instance: Instance,
+    /// Place in the source's list by the event's number.
+    points: HashMap<u16, usize>,
+    rows: Rows,
+    gap: Option<Gap>,
+    lossy: bool,
+    /// Records that found no room, so far.
+    pub lost: u64,
+    anchor: Anchor,
+    facts: Map<String, Value>,
+}
+
+impl Traced {
+    /// Switch the source's tracepoints on.
+    pub fn start(mut source: Box<dyn Source>, tracefs: &Path, ring_kib: u64, anchor: Anchor) -> Result<Self, Failure> {
+        let points = source.tracepoints();
+        let mut formats = HashMap::new();
+        let mut lacking = Vec::new();
+        for (place, point) in points.iter().enumerate().filter(|(place, _)| source.wants(*place)) {
+            match read(&event_file(tracefs, point.group, point.name, "format")) {
+                Ok(text) => {
+                    let format = Format::parse(&text).map_err(|error| Failure::not_possible(error.0))?;
+                    formats.insert(point.name, (place, format));
+                }
+                Err(failure) if point.needed && failure.code != crate::failure::NOT_PERMITTED => {
+                    let words = "this kernel was built without it (CONFIG_BLK_DEV_IO_TRACE, CONFIG_FTRACE_SYSCALLS)";
+                    return Err(Failure::not_possible(format!(
+                        "no tracepoint {}:{}: {words}",
+                        point.group, point.name
+                    )));
+                }
+                Err(failure) if point.needed => return Err(failure),
+                Err(_) => lacking.push(format!("this kernel has no tracepoint {}:{}", point.group, point.name)),
+            }
+        }
+        source.bind(&formats.iter().map(|(name, (_, format))| (*name, format.clone())).collect())?;
+        let instance = Instance::make(tracefs, source.name(), ring_kib)?;
+        let rings = Rings::open(&instance)?;
+        let mut by_number = HashMap::new();
+        for (place, format) in formats.values() {
+            let point = &points[*place];
+            let event = event_file(&instance.file(""), point.group, point.name, "");
+            if !point.filter.is_empty() {
+                write(&event.join("filter"), &point.filter)?;
+            }
+            write(&event.join("enable"), "1")?;
+            by_number.insert(format.id, *place);
+        }
+        instance.switch(true)?;
+        let mut facts = source.facts();
+        facts.insert("ring_kib".into(), json!(instance.ring_kib()));
+        if let Some(words) = facts.entry("words").or_insert_with(|| json!([])).as_array_mut() {
+            words.extend(lacking.into_iter().map(Value::from));
+        }
+        let rows = Rows::default();
+        let (lost, gap, lossy) = (0, None, false);
+        Ok(Self { source, rings, instance, points: by_number, rows, gap, lossy, lost, anchor, facts })
+    }
+
+    /// Name of the source.
+    pub fn name(&self) -> &'static str {
+        self.source.name()
+    }
+
+    /// What the reader is told of it at the beginning.
+    pub fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
+    /// I/Os so far.
+    pub fn events(&self) -> u64 {
+        self.source.events()
+    }
+
+    /// No more records come in.
+    pub fn stop(&mut self) -> Result<(), Failure> {
+        self.instance.switch(false)
+    }
+
+    /// Take what is in the rings; whether there is more at once. `last` takes the youngest records too.
+    pub fn round(&mut self, look: bool, last: bool, output: &Output) -> Result<bool, Failure> {
+        let round = self.rings.round(look || last)?;
+        if round.dropped > 0 {
+            self.lost += round.dropped;
+            let from = self.gap.map_or(round.lossy_ns.0, |gap| gap.0.min(round.lossy_ns.0));
+            self.gap = Some((from, round.lossy_ns.1));
+            self.loss(
+                output,
+                "overrun",
+                round.lossy_ns,
+                round.dropped,
+                "records found no room in the rings: --ring-kib enlarges them",
+            );
+        }
+        let Self { source, rings, points, rows, gap, lossy, .. } = self;
+        let until_ns = if last && !round.more { u64::MAX } else { round.until_ns };
+        rings.merge.drain(until_ns, |_, time_ns, record| {
+            if let Some((from, until)) = *gap {
+                if time_ns > until {
+                    source.lossy(false);
+                    (*gap, *lossy) = (None, false);
+                } else if time_ns >= from && !*lossy {
+                    source.lossy(true);
+                    *lossy = true;
+                }
+            }
+            let id = record.get(..2).map(|id| u16::from_le_bytes([id[0], id[1]]));
+            if let Some(&point) = id.and_then(|id| points.get(&id)) {
+                source.take(point, time_ns, record, rows);
+            }
+            if rows.len() >= ROWS {
+                output.columns(Kind::Events, &rows.payload(source.name()));
+            }
+        });
+        let faults = self.rings.merge.take_faults();
+        if faults != Default::default() {
+            // pages that contradict themselves, or say that they are not all: nothing in flight can be trusted
+            self.source.lossy(true);
+            self.source.lossy(false);
+            let count = faults.torn + faults.missed;
+            self.loss(output, "damaged", round.lossy_ns, count, "pages of a trace ring that are torn or follow a gap");
+        }
+        self.source.round(&mut self.rows)?;
+        for (pid, process, command) in self.source.processes() {
+            let first_ns = self.anchor.realtime(round.until_ns);
+            let words = json!({"pid": pid, "process": process, "command": command, "first_ns": first_ns});
+            output.words(Kind::Process, &words);
+        }
+        Ok(round.more)
+    }
+
+    /// Hand over what waits, and tell what was lost in this span of time.
+    pub fn flush(&mut self, span_ns: Gap, output: &Output) {
+        if !self.rows.is_empty() {
+            output.columns(Kind::Events, &self.rows.payload(self.source.name()));
+        }
+        for (kind, count, words) in self.source.losses().lost {
+            self.loss(output, kind, span_ns, count, words);
+        }
+    }
+
+    fn loss(&self, output: &Output, kind: &str, span_ns: Gap, count: u64, words: &str) {
+        let (from, until) = (self.anchor.realtime(span_ns.0), self.anchor.realtime(span_ns.1));
+        let source = self.source.name();
+        output.words(
+            Kind::Loss,
+            &json!({"source": source, "kind": kind, "from_ns": from, "until_ns": until, "count": count, "words": words}),
+        );
+    }
+}

@@ -1,0 +1,179 @@
+//! Devices and processes, looked up in /sys and /proc.
+
+use iolab_core::block::{Device, Process, World};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// Processes of which the reader is told, and threads whose process is kept, at most.
+const LIMIT: usize = 1 << 16;
+/// Bytes of a command line that are kept.
+const COMMAND: usize = 1024;
+
+/// This machine.
+#[derive(Debug)]
+pub struct Machine {
+    sys: PathBuf,
+    proc: PathBuf,
+    /// Devices that were asked for; none means those that have requests and stand on no other.
+    wanted: Vec<u32>,
+    excluded: HashSet<u32>,
+    /// Process of threads that were seen to be made.
+    made: HashMap<u32, u32>,
+    told: HashSet<u32>,
+    /// Processes seen for the first time: number, name, command line.
+    pub fresh: Vec<(u32, String, String)>,
+}
+
+/// The kernel's own number of a device.
+pub fn number(major: u32, minor: u32) -> u32 {
+    major << 20 | minor
+}
+
+impl Machine {
+    /// This machine; I/O of these devices (none: all that have requests) is wanted, that of these processes left out.
+    pub fn new(wanted: Vec<u32>, excluded: impl Iterator<Item = u32>) -> Self {
+        Self {
+            sys: PathBuf::from("/sys"),
+            proc: PathBuf::from("/proc"),
+            wanted,
+            excluded: excluded.collect(),
+            made: HashMap::new(),
+            told: HashSet::new(),
+            fresh: Vec::new(),
+        }
+    }
+
+    /// Where /sys describes a device.
+    fn directory(&self, number: u32) -> Option<PathBuf> {
+        let link = self.sys.join(format!("dev/block/{}:{}", number >> 20, number & 0xf_ffff));
+        std::fs::canonicalize(link).ok()
+    }
+
+    /// The disk of a partition, or the device itself; none where there is no such device.
+    pub fn disk(&self, number: u32) -> Option<u32> {
+        let directory = self.directory(number)?;
+        if !directory.join("partition").exists() {
+            return Some(number);
+        }
+        number_in(&directory.parent()?.join("dev"))
+    }
+
+    /// Name of a device.
+    pub fn name(&self, number: u32) -> String {
+        let directory = self.directory(number);
+        let name = directory.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+        name.unwrap_or_else(|| format!("{}:{}", number >> 20, number & 0xf_ffff))
+    }
+
+    /// Whether a device shows bios only.
+    pub fn has_bios_only(&self, number: u32) -> bool {
+        self.directory(number)
+            .is_some_and(|directory| directory.join("queue").exists() && !directory.join("mq").exists())
+    }
+
+    /// The device that shows the same I/O again, one below.
+    pub fn below(&self, number: u32) -> Option<String> {
+        let directory = self.directory(number)?;
+        if let Some(slave) = std::fs::read_dir(directory.join("slaves")).ok()?.flatten().next() {
+            return Some(slave.file_name().to_string_lossy().into_owned());
+        }
+        let file = std::fs::read_to_string(directory.join("loop/backing_file")).ok()?;
+        let device = nix::sys::stat::stat(file.trim_end()).ok()?.st_dev;
+        let on = number_of(device);
+        // a file system without a device of its own (tmpfs) shows the I/O nowhere else
+        self.directory(on).map(|_| self.name(on))
+    }
+
+    /// Devices there are now whose I/O another one shows again, with that one: left out unless asked for.
+    pub fn stacked(&self) -> Vec<(u32, String)> {
+        let entries = std::fs::read_dir(self.sys.join("block")).into_iter().flatten().flatten();
+        let numbers = entries.filter_map(|entry| number_in(&entry.path().join("dev")));
+        let mut stacked: Vec<_> = numbers.filter_map(|number| Some((number, self.below(number)?))).collect();
+        stacked.sort_unstable();
+        stacked
+    }
+
+    /// A thread was made; `with` is the thread of the same process that made it, none where it begins a process.
+    pub fn made(&mut self, thread: u32, with: Option<u32>) {
+        let pid = match with {
+            None => thread,
+            Some(with) => match self.made.get(&with).copied().or_else(|| self.process_of(with)) {
+                Some(pid) => pid,
+                None => return,
+            },
+        };
+        if self.made.len() >= LIMIT {
+            self.made.clear();
+        }
+        self.made.insert(thread, pid);
+    }
+
+    /// Take down the process of every thread there is: one may end before it is looked up.
+    pub fn look_around(&mut self) {
+        let numbers = |directory: PathBuf| {
+            let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+            entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        };
+        for pid in numbers(self.proc.clone()) {
+            for thread in numbers(self.proc.join(format!("{pid}/task"))).take(LIMIT - self.made.len().min(LIMIT)) {
+                self.made.insert(thread, pid);
+            }
+        }
+    }
+
+    fn process_of(&self, thread: u32) -> Option<u32> {
+        let status = std::fs::read_to_string(self.proc.join(format!("{thread}/status"))).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    }
+
+    fn tell(&mut self, pid: u32, name: &[u8]) {
+        if self.told.contains(&pid) || self.told.len() >= LIMIT {
+            return;
+        }
+        self.told.insert(pid);
+        let mut command = std::fs::read(self.proc.join(format!("{pid}/cmdline"))).unwrap_or_default();
+        command.truncate(COMMAND);
+        while command.last() == Some(&0) {
+            command.pop();
+        }
+        command.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        self.fresh.push((pid, text(name), text(&command)));
+    }
+}
+
+/// `MAJOR:MINOR` in a file.
+fn number_in(path: &Path) -> Option<u32> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let (major, minor) = text.trim().split_once(':')?;
+    Some(number(major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// The kernel's own number of a device as programs see it.
+fn number_of(device: u64) -> u32 {
+    number(nix::sys::stat::major(device) as u32, nix::sys::stat::minor(device) as u32)
+}
+
+impl World for Machine {
+    fn device(&mut self, number: u32) -> Device {
+        let wanted = if self.wanted.is_empty() { self.below(number).is_none() } else { self.wanted.contains(&number) };
+        // bios of devices that were not asked for are not looked at
+        let bios = self.has_bios_only(number);
+        Device { name: self.name(number), wanted: wanted && (!bios || self.wanted.contains(&number)), bios }
+    }
+
+    fn process(&mut self, thread: u32, name: &[u8]) -> Process {
+        let pid = self.made.get(&thread).copied().or_else(|| self.process_of(thread));
+        let own = pid.filter(|&pid| pid != thread).and_then(|pid| {
+            let mut name = std::fs::read(self.proc.join(format!("{pid}/comm"))).ok()?;
+            name.pop();
+            Some(name)
+        });
+        // a thread of a process that is gone: its own name is the nearest that is known
+        let name = own.unwrap_or_else(|| name.to_vec());
+        if let Some(pid) = pid {
+            self.tell(pid, &name);
+        }
+        Process { pid, excluded: pid.is_some_and(|pid| self.excluded.contains(&pid)), name }
+    }
+}

@@ -1,0 +1,47 @@
+"""What the paths of commands name: traces, recordings, and the recordings of results; and spans of their time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..recording.conditions import Where
+    from ..recording.recording import Recording
+    from ..recording.trace import Trace
+
+
+def open_path(path: Path, kind: str | None = None, columns: str | None = None, where: Where | None = None) -> Trace | Recording:
+    """A trace, a recording, or the one recording of a results directory. Errors as `open_events` has them."""
+    from ..errors import UsageError
+    from ..recording.layout import is_recording
+    from ..recording.opened import open_events
+
+    inner = path / "recordings"
+    if inner.is_dir() and not is_recording(path):
+        hosts = sorted(each for each in inner.iterdir() if is_recording(each))
+        if len(hosts) > 1:
+            raise UsageError(f"holds the recordings of {len(hosts)} hosts", where=path, hint=f"name one of {', '.join(map(str, hosts))}")
+        path = hosts[0] if hosts else path
+    return open_events(path, format=kind, columns=columns, where=where)
+
+
+def name_of(path: Path) -> str:
+    """A short name for what a path names."""
+    return "standard input" if str(path) == "-" else path.name or path.resolve().name or str(path)
+
+
+def span_of(opened: Sequence[Trace | Recording], start: str | None, end: str | None) -> tuple[int | None, int | None]:
+    """(from, until) in ns of `--from` and `--to`, on the clock of what was opened, all of it together."""
+    from ..recording.trace import Trace
+    from ..statistics.of_traces import bounds
+    from ..statistics.times import parse_moment
+
+    if start is None and end is None:
+        return None, None
+    spans = [bounds(each) if isinstance(each, Trace) else each.span() or (0, 0) for each in opened]
+    first, last = min(span[0] for span in spans), max(span[1] for span in spans)
+    # ten minutes before the end of five minutes is all of them
+    begin = None if start is None else max(first, parse_moment(start, first, last))
+    return begin, None if end is None else min(last + 1, parse_moment(end, first, last))

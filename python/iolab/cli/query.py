@@ -1,0 +1,85 @@
+"""`iolab query`: a statistic of a trace or recording: a number over time, a stack of them, or a heat map."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .events import name_of, open_path, span_of
+from .options import PATH, format_option
+
+if TYPE_CHECKING:
+    from ..recording.recording import Recording
+    from ..recording.trace import Trace
+
+LABELS = 48
+"""Characters beside the sparklines of a stack."""
+
+
+@click.command("query")
+@click.argument("path", metavar="PATH", type=PATH)
+@click.argument("statistic", metavar="STATISTIC")
+@click.option("--from", "start", metavar="WHEN", help="30s (after the start), -10m (before the end) or 2026-03-01T12:00:05 (UTC).")
+@click.option("--to", "end", metavar="WHEN", help="The same; this moment itself is left out.")
+@click.option("--interval", metavar="TIME", help="Length of a column: 1s, 10ms. Default: what suits the output.")
+@format_option("text", "csv", "json")
+@click.option("--top", type=click.IntRange(min=1), help="So many of the largest keys. Default: 10 in text, else all.")
+@click.option("--source", metavar="NAME", help="Whose events: block, syscall, fio... Default: by the statistic.")
+@click.option("--columns", metavar="FIELDS", help="What the columns of a CSV hold: 'time:us,latency:ns,offset:bytes,-,op'.")
+def command(path: Path, statistic: str, start: str | None, end: str | None, interval: str | None, style: str, top: int | None,
+            source: str | None, columns: str | None) -> None:
+    """Ask a trace or recording for a statistic: group.name[field=value]...[breakdown].
+
+    \b
+    io.ops                           I/Os per second
+    io.bytes[op=write][process]      bytes written per second, by process
+    io.ops[latency>=10ms][device]    slow I/Os, by device
+    io.ops[latency]                  a heat map
+
+    Groups are io (devices), file (system calls) and app (fio); names are ops and bytes.
+    """
+    from ..errors import UsageError
+    from ..statistics.names import parse
+    from ..statistics.query import query
+    from ..statistics.times import parse_duration
+
+    asked = parse(statistic)
+    opened = open_path(path, columns=columns)
+    length = None if interval is None else parse_duration(interval)
+    if length == 0:
+        raise UsageError("an interval is longer than nothing", where="--interval", hint="such as 1s")
+    from_ns, until_ns = span_of([opened], start, end)
+    answer = query(opened, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=length, columns=_columns(style, asked.breakdown),
+                   source=source)
+    if style == "csv":
+        from .query_data import csv_lines
+
+        click.echo("\n".join(csv_lines(asked, answer, top)))
+    elif style == "json":
+        from .query_data import as_json
+
+        click.echo(as_json(asked, answer, top))
+    else:
+        from .query_text import lines
+
+        click.echo("\n".join(lines(asked, answer, _name(opened), top or 10)), color=None)
+
+
+def _columns(style: str, breakdown: str | None) -> int:
+    """Columns that suit the output."""
+    from ..statistics.fields import QUANTIZED
+    from ..statistics.query import COLUMNS
+
+    width = shutil.get_terminal_size((100, 40)).columns
+    if style != "text":
+        return COLUMNS
+    if breakdown in QUANTIZED:
+        return 8 * max(10, width - 11)
+    return max(10, width - (LABELS if breakdown else 2))
+
+
+def _name(opened: Trace | Recording) -> str:
+    return name_of(opened.path)

@@ -1,0 +1,133 @@
+"""Answers of statistics as CSV and JSON: unrounded, in base units."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..recording.counts import HeatCounts
+    from ..statistics.answers import Answer, Floats, Series, Stack
+    from ..statistics.names import Statistic
+
+OTHERS = "(others)"
+"""The key of all that --top leaves out."""
+
+
+def seconds(ns: int) -> str:
+    """Nanoseconds as seconds, exactly."""
+    text = f"{'-' if ns < 0 else ''}{abs(ns) // 10**9}.{abs(ns) % 10**9:09d}"
+    return text.rstrip("0").rstrip(".")
+
+
+def largest(answer: Stack, top: int | None) -> tuple[list[tuple[str, Floats, int]], tuple[Floats, int, int] | None]:
+    """((key, values, total) of the largest keys, (values, total, how many) of the others, None where there are none)."""
+    shown = len(answer.keys) if top is None else min(top, len(answer.keys))
+    kept = [(answer.keys[place], answer.values[place], answer.totals[place]) for place in range(shown)]
+    left = len(answer.keys) - shown + answer.rest_keys
+    if not left:
+        return kept, None
+    values: Floats = answer.values[shown:].sum(axis=0) + (0 if answer.rest is None else answer.rest)
+    return kept, (values, sum(answer.totals[shown:]) + answer.rest_total, left)
+
+
+def csv_lines(asked: Statistic, answer: Answer, top: int | None) -> list[str]:
+    """Lines of CSV: `time_s,value`, `time_s,<breakdown>,value` or `time_s,low,high,count`; where nothing was recorded a value is empty."""
+    from ..recording.counts import HeatCounts
+    from ..statistics.answers import Stack
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if isinstance(answer, HeatCounts):
+        writer.writerow(["time_s", "low", "high", "count"])
+        edge = seconds if _unit(answer) == "s" else str
+        writer.writerows([seconds(answer.t0_ns + column * answer.interval_ns), edge(low), edge(high), count]
+                         for column, low, high, count in _cells(answer))
+    elif isinstance(answer, Stack):
+        writer.writerow(["time_s", asked.breakdown, "value"])
+        kept, rest = largest(answer, top)
+        rows = [(key, values) for key, values, _ in kept] + ([(OTHERS, rest[0])] if rest else [])
+        writer.writerows([_time(answer, column), key, _value(values[column])]
+                         for column in range(answer.values.shape[1]) for key, values in rows)
+    else:
+        writer.writerow(["time_s", "value"])
+        writer.writerows([_time(answer, column), _value(value)] for column, value in enumerate(answer.values))
+    return text.getvalue().splitlines()
+
+
+def as_json(asked: Statistic, answer: Answer, top: int | None) -> str:
+    """`{"schema": 1, "kind": "series" | "stack" | "heat", "statistic", "unit", "t0_ns", "interval_ns", "notes", ...}`."""
+    from ..recording.counts import HeatCounts
+
+    data: dict[str, Any] = {"schema": 1, "statistic": str(asked), "t0_ns": answer.t0_ns, "interval_ns": answer.interval_ns}
+    if isinstance(answer, HeatCounts):
+        cells = _cells(answer)
+        data |= {"kind": "heat", "y": answer.y, "unit": {"s": "ns", "B": "B"}[_unit(answer)], "events": answer.events,
+                 "without_y": answer.without_y, "filtered": answer.filtered, "outside": answer.outside, "lost": answer.lost,
+                 "damaged": answer.damaged, "unpaired": answer.unpaired, "averaged": answer.averaged,
+                 **{name: [cell[place] for cell in cells] for place, name in enumerate(("column", "low", "high", "count"))},
+                 "lost_by_column": answer.lost_by_column, "gaps": answer.gaps, "notes": answer.assumptions}
+    else:
+        data |= _over_time(answer, top)
+    return json.dumps(data, ensure_ascii=False)
+
+
+def _over_time(answer: Series | Stack, top: int | None) -> dict[str, Any]:
+    from ..statistics.answers import Stack
+
+    data: dict[str, Any] = {
+        "kind": "series", "unit": answer.unit, "source": answer.source, "first_ns": answer.first_ns, "until_ns": answer.until_ns,
+        "covered_ns": answer.covered_ns, "total": answer.total, "mean": _number(answer.mean), "notes": answer.notes,
+        "lost_by_column": answer.lost}
+    if isinstance(answer, Stack):
+        kept, rest = largest(answer, top)
+        data |= {"kind": "stack", "keys": [{"key": key, "total": total, "values": _numbers(values)} for key, values, total in kept],
+                 "others": None if rest is None else {"keys": rest[2], "total": rest[1], "values": _numbers(rest[0])}}
+    else:
+        data["values"] = _numbers(answer.values)
+    return data
+
+
+def _unit(counts: HeatCounts) -> str:
+    """The base unit of a map's y."""
+    from ..recording.counts import UNITS
+
+    return "s" if UNITS[counts.y] == "ns" else "B"
+
+
+def _cells(counts: HeatCounts) -> list[tuple[int, int, int, int]]:
+    """(column, low, high, count); low <= y < high in ns or bytes."""
+    from .. import _core
+    from ..recording.grids import LogLinear
+
+    bounds: dict[int, tuple[int, int]] = {}
+    for index in set(counts.index.tolist()):
+        if isinstance(counts.grid, LogLinear):
+            low, last = _core.grid_bounds(index, counts.grid.bits)
+            bounds[index] = low, last + 1
+        else:
+            bounds[index] = counts.grid.low + index * counts.grid.width, counts.grid.low + (index + 1) * counts.grid.width
+    return [(column, *bounds[index], count) for column, index, count in
+            zip(counts.column.tolist(), counts.index.tolist(), counts.count.tolist(), strict=True)]
+
+
+def _time(answer: Series | Stack, column: int) -> str:
+    return seconds(answer.t0_ns + column * answer.interval_ns)
+
+
+def _number(value: float) -> float | int | None:
+    if math.isnan(value):
+        return None
+    return int(value) if float(value).is_integer() else float(value)
+
+
+def _numbers(values: Floats) -> list[float | int | None]:
+    return [_number(value) for value in values]
+
+
+def _value(value: float) -> str:
+    number = _number(value)
+    return "" if number is None else str(number)

@@ -1,0 +1,138 @@
+"""Answers of statistics in the terminal: a line of blocks, a table with one for each key, or a heat map."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..recording.counts import HeatCounts
+    from ..statistics.answers import Answer, Floats, Series, Stack
+    from ..statistics.names import Statistic
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_NOTHING = "╱"
+
+
+def lines(asked: Statistic, answer: Answer, name: str, top: int) -> list[str]:
+    """What to print."""
+    from ..recording.counts import HeatCounts
+    from ..statistics.answers import Stack
+
+    if isinstance(answer, HeatCounts):
+        return _map(asked, answer, name)
+    found = _stack(answer, top) if isinstance(answer, Stack) else _series(answer)
+    return [_heading(asked, answer, name), *found, *_rest(answer)]
+
+
+def blocks(values: Floats, most: float) -> str:
+    """A character for each value, higher for more; a stroke where nothing was recorded."""
+    import numpy as np
+
+    scale = (len(_BLOCKS) - 1) / most if most > 0 else 0.0
+    return "".join(_NOTHING if np.isnan(value) else _BLOCKS[round(float(value) * scale)] for value in values)
+
+
+def _fitting(values: Floats, room: int) -> tuple[Floats, int]:
+    """(values that fit into so many characters, how many columns became one): means of columns that follow each other."""
+    import numpy as np
+
+    joined = max(1, -(-len(values) // max(1, room)))
+    if joined == 1:
+        return values, 1
+    padded = np.concatenate([values, np.full(-len(values) % joined, np.nan)]).reshape(-1, joined)
+    held = ~np.isnan(padded)
+    counts = held.sum(axis=1)
+    sums = np.where(held, padded, 0).sum(axis=1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan), joined
+
+
+def _heading(asked: Statistic, answer: Series | Stack, name: str) -> str:
+    from ..heatmap.ticks import quantity
+    from ..heatmap.words import ios, number
+
+    total = ios(answer.total) if asked.entry.measure == "ops" else f"{number(answer.total)} B"
+    return f"{name}: {asked}: {total} over {quantity(answer.covered_ns, 'ns')}, {_amount(answer.mean, answer.unit)} on average"
+
+
+def _series(answer: Series) -> list[str]:
+    import numpy as np
+
+    held = answer.values[~np.isnan(answer.values)]
+    if not len(held):
+        return ["nothing was recorded then"]
+    # a column at an end may be recorded in part alone
+    inner = held[1:-1] if len(held) > 4 else held
+    most = float(held.max())
+    drawn, joined = _fitting(answer.values, shutil.get_terminal_size((100, 40)).columns - 1)
+    return [f"{blocks(drawn, float(np.nanmax(drawn)))}{_pace(answer, joined)}",
+            f"min {_amount(float(inner.min()), answer.unit)}, mean {_amount(answer.mean, answer.unit)}, max {_amount(most, answer.unit)}"]
+
+
+def _stack(answer: Stack, top: int) -> list[str]:
+    import numpy as np
+
+    from ..units import format_number, readable_unit
+    from .query_data import largest
+
+    if not answer.total:
+        return ["nothing was counted then"]
+    kept, rest = largest(answer, top)
+    rows = [(key, values, total) for key, values, total in kept]
+    if rest:
+        rows.append((f"{rest[2]} other{'s' if rest[2] > 1 else ''}", rest[0], rest[1]))
+    covered = answer.covered_ns / 1e9
+    symbol, scale = readable_unit([total / covered for _, _, total in rows], answer.unit)
+    room = max(8, min(24, max(len(key) for key, _, _ in rows)))
+    drawn = [_fitting(values, shutil.get_terminal_size((100, 40)).columns - room - 24)[0] for _, values, _ in rows]
+    most = max((float(np.nanmax(values)) for values in drawn if not np.isnan(values).all()), default=0.0)
+    head = f"{answer.statistic.breakdown or '':{room}} {'average ' + symbol:>12} {'share':>7}"
+    return [head, *(f"{_short(key, room):{room}} {format_number(total / covered / scale):>12} {100 * total / answer.total:>5.1f} %  "
+                    f"{blocks(values, most)}" for (key, _, total), values in zip(rows, drawn, strict=True))]
+
+
+def _pace(answer: Series, joined: int) -> str:
+    from ..heatmap.ticks import quantity
+
+    return f"\n{joined} columns, {quantity(joined * answer.interval_ns, 'ns')}, in each character" if joined > 1 else ""
+
+
+def _short(text: str, room: int) -> str:
+    """The end of a text tells more than its beginning, of paths above all."""
+    return text if len(text) <= room else f"…{text[len(text) - room + 1:]}"
+
+
+def _rest(answer: Series | Stack) -> list[str]:
+    import numpy as np
+
+    from ..heatmap.ticks import quantity
+    from ..heatmap.words import number
+
+    found = [f"each column {quantity(answer.interval_ns, 'ns')}, events of {answer.source}"]
+    if np.isnan(answer.values).any():
+        found.append(f"{_NOTHING} nothing was recorded")
+    lost = sum(count for _, count in answer.lost)
+    if answer.lost:
+        found.append(f"{number(lost) if lost else 'an unknown number of'} records were lost, in {len(answer.lost)} columns")
+    return [*found, *(f"note: {note}" for note in answer.notes)]
+
+
+def _amount(value: float, unit: str) -> str:
+    from ..units import format_quantity
+
+    return format_quantity(value, unit)
+
+
+def _map(asked: Statistic, counts: HeatCounts, name: str) -> list[str]:
+    from ..heatmap.figure import Named, panels
+    from ..heatmap.model import View
+    from ..heatmap.terminal import draw, layout_of, mode_of, theme_of
+
+    width, height = shutil.get_terminal_size((100, 40))
+    mode = mode_of(os.environ, sys.stdout.isatty())
+    layout = layout_of(width, max(height - 2, 16), 1, mode)
+    view = View("linear" if counts.y == "offset" else "log")
+    [panel] = panels([Named(f"{name} {asked}", counts)], view, layout)
+    return draw(panel, layout, mode, theme_of(os.environ))

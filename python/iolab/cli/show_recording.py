@@ -1,0 +1,172 @@
+"""`iolab show RECORDING`: sources, events, span, whose they are, percentiles by operation, losses and gaps, marks, size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .show_trace import PERCENTILES
+
+if TYPE_CHECKING:
+    from ..recording.summary import RecordingSummary
+
+SHOWN_MARKS = 20
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a path is the directory of a recording."""
+    from ..recording import layout
+
+    return layout.is_recording(path)
+
+
+def show_recording(path: Path, style: str) -> None:
+    """Print the summary of the recording at `path`; it may be growing."""
+    from ..recording.recording import Recording
+
+    summary = Recording(path).summary()
+    if style == "json":
+        click.echo(json.dumps(as_json(summary), indent=1, ensure_ascii=False))
+        return
+    click.echo("\n".join(_lines(summary)))
+
+
+def as_json(summary: RecordingSummary) -> dict[str, Any]:
+    """`{"schema": 1, "kind": "recording", "events": {"recorded", "lost", ...}, ...}`: times in ns, sizes in bytes."""
+    facts = summary.facts
+    return {
+        "schema": 1, "kind": "recording", "path": str(summary.path), "host": facts.host, "clock": facts.clock, "origin": facts.origin,
+        "events": {"recorded": summary.events, "lost": summary.lost, "damaged": summary.damaged, "unpaired": summary.unpaired,
+                   "rows": summary.rows, "losses_of_unknown_number": summary.unknown},
+        "samples": summary.samples, "first_ns": summary.first_ns, "last_ns": summary.last_ns,
+        "sources": {name: {**facts.sources.get(name, {}), **summary.sources.get(name, {})}
+                    for name in sorted({*facts.sources, *summary.sources})},
+        "ops": dict(summary.names.get("op", {})), "names": {name: dict(held) for name, held in summary.names.items() if name != "op"},
+        "distinct": dict(summary.distinct), "names_partial": list(summary.partial),
+        "percentiles": summary.percentiles, "mean": {source: {"latency": value} for source, value in summary.mean.items()},
+        "latency_by_op": summary.latency_by, "losses": summary.losses,
+        "gaps": [{"from_ns": start, "until_ns": end} for start, end in summary.gaps], "sessions": facts.sessions,
+        "marks": list(summary.marks), "retention": facts.retention, "dropped": facts.dropped, "segments": dict(summary.segments),
+        "bytes": dict(summary.bytes), "bytes_per_io": summary.bytes_per_io,
+        "broken": [{"file": str(path), "reason": reason} for path, reason in summary.broken],
+    }
+
+
+def _lines(summary: RecordingSummary) -> list[str]:
+    from ..heatmap.ticks import quantity
+    from ..heatmap.words import ios, number
+
+    facts = summary.facts
+    span = "" if summary.first_ns is None or summary.last_ns is None else f" over {quantity(summary.last_ns - summary.first_ns, 'ns')}"
+    of_host = f" of {facts.host}" if facts.host else ""
+    lines = [f"{summary.path}: recording{of_host}, {ios(summary.events)}{span}"]
+    if facts.clock == "realtime" and summary.first_ns is not None:
+        lines.append(f"begins    {_when(summary.first_ns)}")
+    lines += [f"source    {name} {ios(each['events'])}{_about(facts.sources.get(name, {}))}" for name, each in summary.sources.items()]
+    lines += [f"source    {name} no events" for name in facts.sources if name not in summary.sources and not summary.samples]
+    if summary.samples:
+        lines.append(f"samples   {number(summary.samples)}")
+    lines += [f"imported  {each.get('file')}" for each in facts.origin.get("files", [])[:5] if isinstance(each, dict)]
+    for name, held in summary.names.items():
+        shown = ", ".join(f"{value} {number(count)}" for value, count in list(held.items())[:6])
+        more = summary.distinct[name] - len(list(held)[:6])
+        least = "at least " if name in summary.partial else ""
+        lines.append(f"{name:9} {shown}{f' and {least}{number(more)} more' if more > 0 else ''}")
+    lines += _distributions(summary)
+    lines += _losses(summary)
+    lines += _marks(summary)
+    return [*lines, _size(summary), *_retention(summary)]
+
+
+def _about(facts: Mapping[str, Any]) -> str:
+    words = str(facts.get("what") or facts.get("format") or "")
+    return f" ({words}{', each the mean of a window' if facts.get('averaged') else ''})" if words else ""
+
+
+def _distributions(summary: RecordingSummary) -> list[str]:
+    from ..heatmap.ticks import quantity
+    from ..heatmap.words import number
+
+    lines = []
+    several = len(summary.percentiles) > 1
+    for source, kinds in summary.percentiles.items():
+        of_source = f" of {source}" if several else ""
+        for name, values in kinds.items():
+            unit = "ns" if name == "latency" else "B"
+            mean = f"mean {quantity(summary.mean[source], 'ns')}, " if name == "latency" else ""
+            shown = ", ".join(f"{_word(key)} {quantity(values[key], unit)}" for key in PERCENTILES if key in values)
+            lines.append(f"{name + of_source:9} {mean}{shown}")
+        by_op = summary.latency_by.get(source, {})
+        if len(by_op) > 1:
+            lines.append(f"latency by op{of_source}")
+            lines += [f"  {op:20} {number(each['count']):>12}  " + ", ".join(
+                f"{_word(key)} {quantity(each[key], 'ns')}" for key in ("50", "99", "max") if key in each) for op, each in by_op.items()]
+    return lines
+
+
+def _word(percentile: str) -> str:
+    return "max" if percentile == "max" else f"p{percentile}"
+
+
+def _losses(summary: RecordingSummary) -> list[str]:
+    from ..heatmap.ticks import quantity
+    from ..heatmap.words import number
+
+    lines = []
+    for kind, each in summary.losses.items():
+        if kind != "gap":
+            unknown = f", and {number(each['unknown'])} times an unknown number" if each["unknown"] else ""
+            lines.append(f"losses    {kind}: {number(each['count'])}{unknown}")
+    lines += [f"gap       nothing recorded for {quantity(end - start, 'ns')} from {_when(start)}" for start, end in summary.gaps[:5]]
+    lines += [f"gap       and {len(summary.gaps) - 5} more"] if len(summary.gaps) > 5 else []
+    lines += [f"broken    {path.parent.name}/{path.name}: {reason}" for path, reason in summary.broken]
+    return lines or ["losses    none"]
+
+
+def _marks(summary: RecordingSummary) -> list[str]:
+    from ..heatmap.ticks import quantity
+
+    lines = []
+    for mark in summary.marks[:SHOWN_MARKS]:
+        length = "" if mark["until_ns"] is None else f", {quantity(mark['until_ns'] - mark['from_ns'], 'ns')}"
+        start = "" if summary.first_ns is None else f" at {quantity(mark['from_ns'] - summary.first_ns, 'ns')}"
+        lines.append(f"mark      {mark['label']} ({mark['kind']}){start}{length}")
+    return [*lines, f"mark      and {len(summary.marks) - SHOWN_MARKS} more"] if len(summary.marks) > SHOWN_MARKS else lines
+
+
+def _size(summary: RecordingSummary) -> str:
+    from ..heatmap.ticks import quantity
+
+    each = "" if summary.bytes_per_io is None else f", {summary.bytes_per_io:.1f} bytes an event"
+    hot = f", {summary.segments['hot']} not sealed yet" if summary.segments["hot"] else ""
+    return f"on disk   {quantity(summary.bytes['all'], 'B')} in {summary.segments['sealed']} segments{hot}{each}"
+
+
+def _retention(summary: RecordingSummary) -> list[str]:
+    from ..heatmap.ticks import quantity
+    from ..heatmap.words import ios
+
+    facts = summary.facts
+    most_bytes, most_age = facts.retention.get("bytes"), facts.retention.get("age_s")
+    limits = [] if most_bytes is None else [quantity(most_bytes, "B")]
+    limits += [] if most_age is None else [quantity(most_age * 1e9, "ns")]
+    lines = [f"keeps     {' and '.join(limits)} at most"] if limits else []
+    if facts.dropped:
+        until = facts.dropped.get("until_ns")
+        lines.append(f"dropped   {ios(sum(facts.dropped.get('events', {}).values()))}{'' if until is None else f' until {_when(until)}'}; "
+                     "their maps by second remain")
+    return lines
+
+
+def _when(time_ns: int) -> str:
+    """A time since the epoch in UTC; a small one is of a trace's own clock."""
+    from ..heatmap.ticks import quantity
+
+    if abs(time_ns) < 10**17:
+        return quantity(time_ns, "ns")
+    return datetime.fromtimestamp(time_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,74 @@
+"""What was lost and where nothing was recorded, by column of a drawing: counted apart from the I/Os, drawn under them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..recording.counts import HeatCounts
+from .words import number
+
+Span = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Records lost, by column of the drawing.
+
+    Attributes:
+        columns: (column, records), ascending; 0 records where something was lost and nobody knows how much.
+    """
+
+    columns: tuple[tuple[int, int], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.columns)
+
+    def levels(self) -> dict[int, float]:
+        """Column to its height in the strip, above 0 and up to 1: by the logarithm of the records, an unknown number lowest."""
+        most = math.log2(1 + max((lost for _, lost in self.columns), default=0))
+        return {column: 0.3 + 0.7 * (math.log2(1 + lost) / most if most else 0.0) for column, lost in self.columns}
+
+    def words(self) -> str:
+        """The strip's legend, empty without losses."""
+        if not self.columns:
+            return ""
+        total, most = sum(lost for _, lost in self.columns), max(lost for _, lost in self.columns)
+        count = len(self.columns)
+        where = f"in {number(count)} column{'' if count == 1 else 's'}"
+        unknown = sum(not lost for _, lost in self.columns)
+        if unknown == count:
+            return f"lost: an unknown number of records {where}"
+        parts = [f"lost: {number(total)} record{'' if total == 1 else 's'} {where}"]
+        if count > 1 and most < total:
+            parts.append(f"at most {number(most)} in one")
+        if unknown:
+            parts.append(f"in {number(unknown)} nobody knows how many")
+        return ", ".join(parts)
+
+
+NOTHING_LOST = Lost()
+
+
+def lost_of(counts: HeatCounts, columns: int, factor: int = 1) -> Lost:
+    """The losses of a map in a drawing of `columns` columns, each `factor` of the map's. What lies beside the drawing is left out."""
+    found: dict[int, int] = {}
+    for column, lost in counts.lost_by_column:
+        place = column // factor
+        if 0 <= place < columns:
+            found[place] = found.get(place, 0) + lost
+    return Lost(tuple(sorted(found.items())))
+
+
+def unrecorded(counts: HeatCounts, columns: int, factor: int = 1) -> tuple[Span, ...]:
+    """Spans in which nothing was recorded, in columns of the drawing."""
+    cut = ((max(0.0, first / factor), min(float(columns), past / factor)) for first, past in counts.gaps)
+    return tuple((first, past) for first, past in cut if first < past)
+
+
+def without(spans: tuple[Span, ...], covers: tuple[Span, ...]) -> tuple[Span, ...]:
+    """Spans less what lies in any of `covers`."""
+    found = list(spans)
+    for low, high in covers:
+        found = [part for start, end in found for part in ((start, min(end, low)), (max(start, high), end)) if part[0] < part[1]]
+    return tuple(found)

@@ -1,0 +1,135 @@
+"""Where what lies in a recording's directory, and writing there so that a kill or a full disk costs nothing that was kept."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, Literal, TypeAlias
+
+from ..errors import ResultsError
+
+Kind: TypeAlias = Literal["events", "samples"]
+KINDS: tuple[Kind, ...] = ("events", "samples")
+
+FACTS = "recording.json"
+LOCK = "lock"
+HOT = "hot"
+SEGMENTS = "segments.jsonl"
+LOSSES = "losses/losses.jsonl"
+PROCESSES = "names/processes.jsonl"
+MARKS = "marks.jsonl"
+MAPS = "histograms/1s"
+
+_HOT_NAME = re.compile(r"(\d{6,})\.(events|samples)\.arrows")
+_SEALED_NAME = re.compile(r"(\d{6,})\.parquet")
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a directory holds a recording."""
+    return (path / FACTS).is_file()
+
+
+def hot_file(directory: Path, number: int, kind: Kind) -> Path:
+    """The hot file of a segment."""
+    return directory / HOT / f"{number:06}.{kind}.arrows"
+
+
+def sealed_file(directory: Path, number: int, kind: Kind) -> Path:
+    """The sealed file of a segment."""
+    return directory / kind / f"{number:06}.parquet"
+
+
+def map_file(directory: Path, number: int, name: str) -> Path:
+    """The default map `name` (io.latency, io.offset, io.size) of a segment."""
+    return directory / MAPS / name / f"{number:06}.parquet"
+
+
+def hot_numbers(directory: Path, kind: Kind) -> list[int]:
+    """Numbers of hot files, ascending, sealed or not. List them before the sealed ones: then none is missed while sealing goes on."""
+    matches = (_HOT_NAME.fullmatch(name) for name in _names(directory / HOT))
+    return sorted(int(match[1]) for match in matches if match and match[2] == kind)
+
+
+def sealed_numbers(folder: Path) -> list[int]:
+    """Numbers of sealed files in a folder, ascending."""
+    return sorted(int(match[1]) for match in map(_SEALED_NAME.fullmatch, _names(folder)) if match)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+@contextmanager
+def telling(path: Path, doing: str) -> Iterator[None]:
+    """What the system refuses becomes a ResultsError that says what was being done, and what to do where the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = "free space there; what was recorded so far is kept" if full else None
+        raise ResultsError(f"can't {doing}: {error.strerror or error}", where=path, hint=hint) from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary file to write, which takes `path`'s place, on disk, when the block ends well; else it is removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until a folder's entries are on disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Replace a JSON file as a whole."""
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def remove_temporary(directory: Path) -> None:
+    """Remove what an interrupted `replacing` left. Only the writer may."""
+    for folder in (directory, *(directory / kind for kind in KINDS), *sorted((directory / MAPS).glob("*"))):
+        for name in _names(folder):
+            if name.startswith(".") and name.endswith(".tmp"):
+                with suppress(OSError):
+                    (folder / name).unlink()
+
+
+def take_lock(directory: Path) -> IO[str]:
+    """The lock of the one writer, held until the file is closed or its process ends. ResultsError names who has it."""
+    with telling(directory, "write here"):
+        file = (directory / LOCK).open("a+", encoding="ascii")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        holder = file.read().strip()
+        file.close()
+        by = f" by process {holder}" if holder else ""
+        raise ResultsError(f"is being recorded{by}", where=directory, hint="stop that, or choose another directory") from None
+    return file

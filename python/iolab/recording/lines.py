@@ -1,0 +1,43 @@
+"""Files of JSON lines that only grow: losses, marks, names of processes, what sealed segments hold."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def append_line(path: Path, data: Mapping[str, Any], *, durable: bool = False) -> None:
+    """Append one line, and wait for the disk where it must be `durable`. A torn line that a kill left is ended first, so it costs
+    only itself. OSError where it can't be written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = json.dumps(data, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+    with path.open("ab+") as file:
+        if file.tell() > 0:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                line = b"\n" + line
+        file.write(line)
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Its objects in order; a line that is none (torn by a kill, or damaged) is left out. Empty where there is no file."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in data.split(b"\n"):
+        if line.strip():
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict):
+                found.append(value)
+    return found

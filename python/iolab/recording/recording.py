@@ -1,0 +1,202 @@
+"""A recording, opened read-only; it may be growing meanwhile. Never writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ResultsError
+from .facts import Facts, read_facts
+from .layout import KINDS, LOSSES, MAPS, MARKS, PROCESSES, Kind, hot_file, hot_numbers, is_recording, sealed_file, sealed_numbers, telling
+from .lines import read_lines
+from .segments import MAP_NAMES, Segment, sealed_facts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .hot import HotRead
+    from .summary import RecordingSummary
+
+__all__ = ["MapFile", "Recording", "Segment", "is_recording"]
+
+
+@dataclass(frozen=True)
+class MapFile:
+    """A default map of one segment, as Parquet; its buckets and columns are told in `maps`."""
+
+    number: int
+    path: Path
+
+
+class Recording:
+    """The recording in a directory.
+
+    Attributes:
+        path: the directory. facts: what `recording.json` said when it was opened.
+    ResultsError where there is none, or one of a newer schema.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._facts = read_facts(path)
+        self._hot: dict[Path, tuple[int, HotRead]] = {}
+
+    @property
+    def facts(self) -> Facts:
+        """What `recording.json` says now."""
+        with telling(self.path, "read the recording"):
+            self._facts = read_facts(self.path)
+        return self._facts
+
+    def span(self) -> tuple[int, int] | None:
+        """(first, last) time of an event in ns; of a sample where there are no events; None where there is neither."""
+        for kind in KINDS:
+            found = self._segments(kind)
+            if found:
+                return min(each.first_ns for each in found), max(each.last_ns for each in found)
+        return None
+
+    def segments(self) -> list[Segment]:
+        """Files of events, ascending; the hot ones, of which what is readable now is told, come with the others in order.
+
+        A damaged sealed file is left out; `damaged` names it.
+        """
+        return self._segments("events")
+
+    def sample_segments(self) -> list[Segment]:
+        """Files of samples, as `segments`; sources have their number of samples."""
+        return self._segments("samples")
+
+    def damaged(self) -> list[tuple[Path, str]]:
+        """Sealed files that can't be read, with the reason."""
+        return [(path, facts["damaged"]) for kind in KINDS
+                for _, path, facts in sealed_facts(self.path, kind, self._facts.dropped_through) if "damaged" in facts]
+
+    def hot_events(self) -> pa.Table:
+        """Events that are not sealed yet, with every column, in the order they were appended."""
+        return self._hot_table("events")
+
+    def hot_samples(self) -> pa.Table:
+        """Samples that are not sealed yet."""
+        return self._hot_table("samples")
+
+    def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], pa.Table]:
+        """(sealed segments, table of what is hot) of one moment: no row is missing or there twice, though a writer seals meanwhile."""
+        import pyarrow as pa
+
+        from .schema import schema_of
+
+        hot = self._hot_batches(kind)
+        sealed = self._sealed(kind)
+        numbers = {each.number for each in sealed}
+        batches = [batch for number, found in hot.items() if number not in numbers for batch in found.batches]
+        return sealed, pa.Table.from_batches(batches, schema_of(kind))
+
+    def maps(self, name: str) -> list[MapFile]:
+        """Default maps `name` (io.latency, io.offset, io.size) of sealed segments and of those that retention dropped, ascending.
+
+        What is hot has none; nor may a damaged one: compare their numbers with `segments`.
+        """
+        if name not in MAP_NAMES:
+            raise ValueError(f"no default map is called {name}")
+        folder = self.path / MAPS / name
+        through = self.facts.dropped_through
+        return [MapFile(number, folder / f"{number:06}.parquet") for number in sealed_numbers(folder)
+                if number <= through or sealed_file(self.path, number, "events").exists()]
+
+    def losses(self) -> list[dict[str, Any]]:
+        """What was lost, in the order it was noted: source ("" of all), kind (see `writer.LOSS_KINDS`), from_ns, until_ns (None where the
+        time is not known), count (None where nobody knows), words ("" for none)."""
+        lines = _lines(self.path / LOSSES, texts=("source", "kind"), wholes=(), perhaps=("from_ns", "until_ns", "count"))
+        return [{**line, "words": str(line.get("words") or "")} for line in lines]
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """(from, until) in ns of times in which nothing was recorded at all, between sessions and after kills, ascending."""
+        sessions = self.facts.sessions
+        between = ((before.get("until_ns"), after.get("from_ns")) for before, after in pairwise(sessions))
+        # the gap after a kill lies between sessions as well: as a set it is told once
+        found = {(until, begin) for until, begin in between if until is not None and begin is not None and until < begin}
+        noted = [loss for loss in self.losses() if loss["kind"] == "gap" and not loss["source"]]
+        starts = {start for start, _ in found}
+        return sorted(found | {(loss["from_ns"], loss["until_ns"]) for loss in noted
+                               if None not in (loss["from_ns"], loss["until_ns"]) and loss["from_ns"] not in starts})
+
+    def marks(self) -> list[dict[str, Any]]:
+        """Named spans, in the order they were made: label, from_ns, until_ns (None: no end yet), kind ("run" or "user"), link (or None),
+        facts."""
+        lines = _lines(self.path / MARKS, texts=("label", "kind"), wholes=("from_ns",), perhaps=("until_ns",))
+        return [{**line, "link": line.get("link"), "facts": line.get("facts") or {}} for line in lines]
+
+    def processes(self) -> list[dict[str, Any]]:
+        """Processes that were seen: pid, process (the name that events bear), command (the whole line), first_ns."""
+        return _lines(self.path / PROCESSES, texts=("process", "command"), wholes=("pid", "first_ns"), perhaps=())
+
+    def summary(self) -> RecordingSummary:
+        """What is in it: counts, span, names, percentiles, losses, size."""
+        from .summary import summary_of
+
+        return summary_of(self)
+
+    def _segments(self, kind: Kind) -> list[Segment]:
+        # hot before sealed: what is sealed in between is then seen in both, never in none
+        hot = self._hot_batches(kind)
+        sealed = self._sealed(kind)
+        numbers = {each.number for each in sealed}
+        found = [_hot_segment(number, hot_file(self.path, number, kind), read) for number, read in hot.items() if number not in numbers]
+        return sorted([*sealed, *(each for each in found if each is not None)], key=lambda each: each.number)
+
+    def _sealed(self, kind: Kind) -> list[Segment]:
+        return [Segment(number, path, "sealed", each["first_ns"], each["last_ns"],
+                        {source: int(counts["events"]) for source, counts in each["sources"].items()}, each)
+                for number, path, each in sealed_facts(self.path, kind, self.facts.dropped_through) if each["first_ns"] is not None]
+
+    def _hot_table(self, kind: Kind) -> pa.Table:
+        return self.snapshot(kind)[1]
+
+    def _hot_batches(self, kind: Kind) -> dict[int, HotRead]:
+        """What hot files hold, by number. One that vanishes meanwhile has been sealed, and is found there."""
+        found = {}
+        for number in hot_numbers(self.path, kind):
+            # not before there is a hot file: pyarrow takes its time to load
+            from .hot import read_hot
+            from .schema import schema_of
+
+            path = hot_file(self.path, number, kind)
+            try:
+                with telling(path, "read what is hot"):
+                    size = path.stat().st_size
+                    held = self._hot.get(path)
+                    if held is None or held[0] != size:
+                        held = self._hot[path] = (size, read_hot(path, schema_of(kind)))
+                    found[number] = held[1]
+            except ResultsError as error:
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+        self._hot = {path: held for path, held in self._hot.items() if path.exists()}
+        return found
+
+
+def _hot_segment(number: int, path: Path, read: HotRead) -> Segment | None:
+    import pyarrow as pa
+
+    if not read.batches:
+        return None
+    table = pa.Table.from_batches(read.batches)
+    times = table.column("time_ns").to_numpy()
+    sources: dict[str, int] = {}
+    for batch in read.batches:
+        part = pa.Table.from_batches([batch])
+        part = part.select(["source", "count"]) if "count" in part.column_names else part.select(["source"]).append_column(
+            "count", pa.array([1] * part.num_rows, pa.uint64()))
+        for row in part.group_by("source").aggregate([("count", "sum")]).to_pylist():
+            sources[row["source"]] = sources.get(row["source"], 0) + row["count_sum"]
+    return Segment(number, path, "hot", int(times.min()), int(times.max()), sources, {"rows": table.num_rows, "bytes": read.good})
+
+
+def _lines(path: Path, *, texts: tuple[str, ...], wholes: tuple[str, ...], perhaps: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Lines whose fields are what they should be; those of `perhaps` may be None."""
+    return [{**dict.fromkeys(perhaps), **line} for line in read_lines(path)
+            if all(isinstance(line.get(name), str) for name in texts) and all(isinstance(line.get(name), int) for name in wholes)
+            and all(isinstance(line.get(name), int | None) for name in perhaps)]

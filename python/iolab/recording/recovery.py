@@ -1,0 +1,72 @@
+"""What the next writer does first, after one was killed: seal what is left hot, and say for how long nothing was recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .facts import Facts
+from .hot import read_hot
+from .layout import KINDS, LOSSES, MAPS, Kind, hot_file, hot_numbers, sealed_file, sealed_numbers, telling
+from .lines import append_line
+from .schema import schema_of
+from .segments import write_segment
+
+
+def highest_number(directory: Path) -> int:
+    """The highest number that a segment has or had; 0 where there is none."""
+    folders = [*(directory / kind for kind in KINDS), *(directory / MAPS).glob("*")]
+    return max([0, *(number for kind in KINDS for number in hot_numbers(directory, kind)),
+                *(number for folder in folders for number in sealed_numbers(folder))])
+
+
+def recover(directory: Path, facts: Facts, alive_ns: int, now_ns: int) -> None:
+    """Seal what is hot; end a session that was not ended, and note the gap since.
+
+    Args:
+        facts: changed where a session is ended, not written. alive_ns: when the writer was last known to live.
+    ResultsError where the disk refuses; everything is then as before.
+    """
+    last = None
+    for number in sorted({number for kind in KINDS for number in hot_numbers(directory, kind)}):
+        seen = _seal_left(directory, number)
+        last = max((each for each in (last, seen) if each is not None), default=None)
+    session = facts.sessions[-1] if facts.sessions else None
+    if session is None or session["until_ns"] is not None:
+        return
+    begun = session["from_ns"] or 0
+    until = min(max(begun, last or 0, alive_ns if alive_ns >= begun else 0), max(now_ns, begun))
+    session["until_ns"] = until
+    _note(directory, {"source": "", "kind": "gap", "from_ns": until, "until_ns": now_ns, "count": None,
+                      "words": "the recorder was ended without closing the recording"})
+
+
+def _seal_left(directory: Path, number: int) -> int | None:
+    """Seal the hot files of a number, unless that was done already, and remove them. Returns the last time in them."""
+    batches: dict[Kind, list[Any]] = {"events": [], "samples": []}
+    times: list[int] = []
+    torn: list[tuple[Kind, int]] = []
+    for kind in KINDS:
+        path = hot_file(directory, number, kind)
+        if sealed_file(directory, number, kind).exists() or not path.exists():
+            continue
+        with telling(path, "read what was left"):
+            found = read_hot(path, schema_of(kind))
+        batches[kind] = found.batches
+        times += [int(batch.column("time_ns").to_numpy().max()) for batch in found.batches if batch.num_rows]
+        if found.dropped:
+            torn.append((kind, found.dropped))
+    write_segment(directory, number, batches["events"], batches["samples"], {})
+    for kind in KINDS:
+        with telling(directory, "remove what was sealed"):
+            hot_file(directory, number, kind).unlink(missing_ok=True)
+    last = max(times, default=None)
+    for kind, size in torn:
+        _note(directory, {"source": "", "kind": "damaged", "from_ns": last, "until_ns": None, "count": None,
+                          "words": f"the last {size} bytes of hot {kind} {number:06} were torn or damaged"})
+    return last
+
+
+def _note(directory: Path, line: dict[str, Any]) -> None:
+    with telling(directory / LOSSES, "note a loss"):
+        append_line(directory / LOSSES, line)

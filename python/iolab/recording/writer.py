@@ -1,0 +1,282 @@
+"""The one writer of a recording: batches go to hot files at once, which are sealed by age, by size and at cuts."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Literal
+
+import pyarrow as pa
+
+from ..clock import Clock, SystemClock
+from ..errors import ResultsError
+from .facts import ClockKind, Facts, read_facts
+from .hot import HotLog, read_hot
+from .layout import KINDS, LOCK, LOSSES, MARKS, PROCESSES, Kind, hot_file, is_recording, remove_temporary, take_lock, telling
+from .lines import append_line
+from .recovery import highest_number, recover
+from .retention import apply_retention, drop_label, finish_dropping
+from .schema import schema_of
+from .segments import write_segment
+
+SEAL_NS = 60_000_000_000
+SEAL_BYTES = 64 * 2**20
+SEAL_ROWS = 2**20
+"""What is hot is sealed when it is that old, or one file of it is that large."""
+
+DROP_NS = RETRY_NS = 10_000_000_000
+"""Between seals, retention is looked at that often; what could not be sealed is tried again after that."""
+
+LOSS_KINDS = ("overrun", "damaged", "unpaired", "missed", "unknown-name", "gap")
+"""overrun: the tracer had no room. damaged: could not be read. unpaired: a start without completion, or the reverse. missed: a
+reading of counters that was due. unknown-name: an event whose name was not found. gap: nothing was recorded at all."""
+
+
+class RecordingWriter:
+    """Writes a recording; made by `create` or `reopen`, ended by `close`, or used as a context manager.
+
+    Its methods may be called from several threads. Those that write raise ResultsError where the disk refuses; what was kept
+    before stays readable, and the next call tries again.
+    """
+
+    def __init__(self, directory: Path, facts: Facts, lock: IO[str], system: Clock, number: int) -> None:
+        """Not to be called from outside."""
+        self.directory, self.facts = directory, facts
+        self._lock, self._system, self._next = lock, system, number
+        self._guard = threading.RLock()
+        self._number = 0
+        self._logs: dict[Kind, HotLog] = {}
+        self._retired: list[tuple[int, dict[Kind, HotLog]]] = []
+        self._since_ns: int | None = None
+        self._losses: dict[str, int] = {}
+        self._failed_ns: int | None = None
+        self._dropped_ns = 0
+
+    @classmethod
+    def create(cls, path: Path, *, host: str, clock: ClockKind, origin: Mapping[str, Any], sources: Mapping[str, Any] | None = None,
+               retention: Mapping[str, int | None] | None = None, live: bool | None = None, system: Clock | None = None,
+               ) -> RecordingWriter:
+        """A new recording in an empty or absent directory.
+
+        Args:
+            clock: what times mean: "realtime" or "trace". origin: its kind ("record", "import", "run") and what else is known.
+            retention: limits `bytes` and `age_s` beyond which the oldest segments go.
+            live: whether something is recorded while time passes, so that time without a writer is a gap. Default: by the origin.
+        ResultsError where there is a recording already, something else, or no permission.
+        """
+        system = system or SystemClock()
+        if is_recording(path):
+            raise ResultsError("holds a recording already", where=path, hint="choose another directory, or add to it by recording there")
+        with telling(path, "make a recording here"):
+            path.mkdir(parents=True, exist_ok=True)
+            if any(each.name != LOCK for each in path.iterdir()):
+                raise ResultsError("is not empty and holds no recording", where=path, hint="choose another directory")
+        facts = Facts(host, clock, dict(origin), dict(sources or {}), {"bytes": None, "age_s": None, **(retention or {})})
+        return cls._begin(path, facts, take_lock(path), system, 1, origin.get("kind") == "record" if live is None else live)
+
+    @classmethod
+    def reopen(cls, path: Path, *, sources: Mapping[str, Any] | None = None, retention: Mapping[str, int | None] | None = None,
+               live: bool | None = None, system: Clock | None = None) -> RecordingWriter:
+        """Go on with a recording, after its last writer was closed or killed.
+
+        What a killed one left hot is sealed up to the first batch that is torn, and the time since is noted as a gap.
+        `sources` and `retention` replace what was said of them. ResultsError where it is being written, or is none.
+        """
+        system = system or SystemClock()
+        read_facts(path)
+        lock = take_lock(path)
+        try:
+            facts = read_facts(path)
+            remove_temporary(path)
+            finish_dropping(path, facts)
+            recover(path, facts, os.fstat(lock.fileno()).st_mtime_ns, system.realtime_ns())
+            facts.sources |= sources or {}
+            facts.retention |= retention or {}
+            return cls._begin(path, facts, lock, system, highest_number(path) + 1,
+                              facts.origin.get("kind") == "record" if live is None else live)
+        except BaseException:
+            lock.close()
+            raise
+
+    @classmethod
+    def _begin(cls, path: Path, facts: Facts, lock: IO[str], system: Clock, number: int, live: bool) -> RecordingWriter:
+        try:
+            if live and facts.clock == "realtime":
+                now, monotonic = system.realtime_ns(), round(system.monotonic() * 1e9)
+                facts.sessions.append({"from_ns": now, "until_ns": None, "monotonic_ns": monotonic, "realtime_ns": now})
+            facts.write(path)
+            lock.truncate(0)
+            lock.write(f"{os.getpid()}\n")
+            lock.flush()
+            return cls(path, facts, lock, system, number)
+        except BaseException:
+            lock.close()
+            raise
+
+    def append_events(self, batch: pa.RecordBatch) -> None:
+        """Keep events (columns of `schema.EVENTS`). They survive a kill as soon as this returns."""
+        self._append("events", batch)
+
+    def append_samples(self, batch: pa.RecordBatch) -> None:
+        """Keep samples (columns of `schema.SAMPLES`)."""
+        self._append("samples", batch)
+
+    def append_segment(self, events: Sequence[pa.RecordBatch], *, label: str | None = None) -> int:
+        """Seal events at once, beside what is hot: for files, which can be read again after a kill. Returns its number.
+
+        `label` names what they belong to, so that `drop` can take them away.
+        """
+        with self._guard:
+            number = self._take_number()
+            write_segment(self.directory, number, events, (), {}, label)
+            return number
+
+    def describe(self, source: str, facts: Mapping[str, Any]) -> None:
+        """What is known of a source, in `recording.json`."""
+        with self._guard:
+            self.facts.sources[source] = {**self.facts.sources.get(source, {}), **facts}
+            self.facts.write(self.directory)
+
+    def loss(self, kind: str, source: str, from_ns: int | None, until_ns: int | None, count: int | None, words: str | None = None) -> None:
+        """Note what was lost: how much (None: nobody knows), when (None: at no known time), of which source ("": of all)."""
+        if kind not in LOSS_KINDS:
+            raise ValueError(f"no loss is called {kind}")
+        with self._guard:
+            self._losses[source] = self._losses.get(source, 0) + (count or 1)
+            self._line(LOSSES, {"source": source, "kind": kind, "from_ns": from_ns, "until_ns": until_ns, "count": count,
+                                **({"words": words} if words else {})})
+
+    def mark(self, label: str, from_ns: int, until_ns: int | None, kind: Literal["run", "user"] = "user", link: str | None = None,
+             facts: Mapping[str, Any] | None = None) -> None:
+        """Name a span of time; `link` leads to what it is (a run's folder)."""
+        with self._guard:
+            self._line(MARKS, {"label": label, "from_ns": from_ns, "until_ns": until_ns, "kind": kind,
+                               **({"link": link} if link else {}), **({"facts": dict(facts)} if facts else {})}, durable=True)
+
+    def process(self, pid: int, process: str, command: str, first_ns: int) -> None:
+        """Note a process: its name, as events bear it, its command line, and when it was first seen."""
+        with self._guard:
+            self._line(PROCESSES, {"pid": pid, "process": process, "command": command, "first_ns": first_ns})
+
+    def seal(self) -> None:
+        """A cut: what is hot becomes a sealed segment now. Where that fails the hot files stay, and nothing is lost."""
+        with self._guard:
+            self._retire()
+            while self._retired:
+                number, logs = self._retired[0]
+                try:
+                    self._seal_one(number, logs)
+                except ResultsError:
+                    self._failed_ns = self._system.realtime_ns()
+                    raise
+                del self._retired[0]
+            self._drop_old(self._system.realtime_ns())
+
+    def tick(self, now_ns: int) -> None:
+        """Say that time has passed, about once a second: seals what is old or large, drops what retention no longer allows."""
+        with self._guard:
+            # tells the next writer, should this one be killed, until when it lived
+            os.utime(self._lock.fileno(), ns=(now_ns, now_ns))
+            again = self._retired and (self._failed_ns is None or now_ns - self._failed_ns >= RETRY_NS)
+            if again or self._full() or (self._since_ns is not None and now_ns - self._since_ns >= SEAL_NS):
+                self.seal()
+            elif now_ns - self._dropped_ns >= DROP_NS:
+                self._drop_old(now_ns)
+
+    def drop(self, label: str) -> int:
+        """Remove the sealed segments of a label, as a run does that is ingested again. Returns how many there were."""
+        with self._guard:
+            return drop_label(self.directory, self.facts, label)
+
+    def close(self) -> None:
+        """Seal what is hot, end the session, let go of the lock. Where sealing fails, what is hot stays for the next writer."""
+        with self._guard:
+            if self._lock.closed:
+                return
+            try:
+                self.seal()
+                if self.facts.sessions and self.facts.sessions[-1]["until_ns"] is None:
+                    self.facts.sessions[-1]["until_ns"] = self._system.realtime_ns()
+                    self.facts.write(self.directory)
+            finally:
+                self._lock.close()
+
+    def __enter__(self) -> RecordingWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self.close()
+        except ResultsError:
+            if error is None:
+                raise
+
+    def _append(self, kind: Kind, batch: pa.RecordBatch) -> None:
+        schema = schema_of(kind)
+        if not batch.schema.equals(schema):
+            raise ValueError(f"a batch of {kind} has other columns than the schema")
+        if not batch.num_rows:
+            return
+        with self._guard:
+            if self._full():
+                # one that fails is tried again, and told, by `tick`; a new hot file takes more meanwhile
+                with suppress(ResultsError):
+                    self.seal()
+            log = self._logs.get(kind)
+            if log is not None and log.broken:
+                self._retire()
+                log = None
+            with telling(self.directory, f"keep {kind}"):
+                if log is None:
+                    if not self._logs:
+                        self._number = self._take_number()
+                    log = self._logs[kind] = HotLog(hot_file(self.directory, self._number, kind), schema)
+                log.append(batch)
+            if self._since_ns is None:
+                self._since_ns = self._system.realtime_ns()
+
+    def _full(self) -> bool:
+        return any(log.bytes >= SEAL_BYTES or log.rows >= SEAL_ROWS for log in self._logs.values())
+
+    def _take_number(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _retire(self) -> None:
+        """Take no more into the present hot files."""
+        if self._logs:
+            for log in self._logs.values():
+                log.close()
+            self._retired.append((self._number, self._logs))
+            self._logs, self._since_ns = {}, None
+
+    def _seal_one(self, number: int, logs: Mapping[Kind, HotLog]) -> None:
+        batches = {kind: self._read_back(logs.get(kind)) for kind in KINDS}
+        damaged = sum(log.rows for log in logs.values()) - sum(batch.num_rows for each in batches.values() for batch in each)
+        write_segment(self.directory, number, batches["events"], batches["samples"], self._losses)
+        self._losses = {}
+        for log in logs.values():
+            log.path.unlink(missing_ok=True)
+        if damaged:
+            self.loss("damaged", "", None, None, damaged, f"hot file {number:06} was damaged before it was sealed")
+
+    def _read_back(self, log: HotLog | None) -> list[pa.RecordBatch]:
+        if log is None or not log.rows:
+            return []
+        with telling(log.path, "read what was recorded"):
+            try:
+                return read_hot(log.path, log.schema).batches
+            except FileNotFoundError:
+                return []
+
+    def _drop_old(self, now_ns: int) -> None:
+        self._dropped_ns = now_ns
+        apply_retention(self.directory, self.facts, now_ns)
+
+    def _line(self, name: str, data: Mapping[str, Any], durable: bool = False) -> None:
+        with telling(self.directory / name, "add a line"):
+            append_line(self.directory / name, data, durable=durable)

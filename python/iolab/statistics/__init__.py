@@ -1,0 +1,1 @@
+"""Questions to what was recorded: their names, what can be asked, and the one executor that answers."""

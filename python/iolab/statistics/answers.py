@@ -1,0 +1,83 @@
+"""What statistics answer: a series, a stack of series, or the counts of a heat map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..recording.counts import HeatCounts
+from .names import Statistic
+
+Floats: TypeAlias = "npt.NDArray[np.float64]"
+
+
+@dataclass(frozen=True)
+class _OverTime:
+    """Attributes:
+        statistic: what was asked. unit: of the values, "1/s" or "B/s".
+        t0_ns: start of column 0, a multiple of interval_ns; interval_ns: length of a column.
+        first_ns, until_ns: the time that the answer is about; it may begin and end within a column.
+        covered_ns: how much of it was recorded. source: of the events. notes: what to know about the answer.
+        lost: (column, records lost), 0 where nobody knows how many.
+    """
+
+    statistic: Statistic
+    unit: str
+    t0_ns: int
+    interval_ns: int
+    first_ns: int
+    until_ns: int
+    covered_ns: int
+    source: str
+    notes: tuple[str, ...]
+    lost: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Series(_OverTime):
+    """A number per column.
+
+    Attributes:
+        values: per second of the recorded part of each column, nan where nothing was recorded. total: the plain sum.
+    """
+
+    values: Floats
+    total: int
+
+    @property
+    def mean(self) -> float:
+        """Per second over all that was recorded."""
+        return self.total / (self.covered_ns / 1e9) if self.covered_ns else float("nan")
+
+
+@dataclass(frozen=True)
+class Stack(_OverTime):
+    """A number per key and column.
+
+    Attributes:
+        keys: largest first. values: shape (keys, columns), as in a series. totals: the plain sum of each key.
+        rest: of all other keys together, None where there are none; rest_keys: how many; rest_total: their sum.
+    """
+
+    keys: list[str]
+    values: Floats
+    totals: list[int]
+    rest: Floats | None
+    rest_keys: int
+    rest_total: int
+
+    @property
+    def total(self) -> int:
+        """The plain sum of all keys."""
+        return sum(self.totals) + self.rest_total
+
+    @property
+    def mean(self) -> float:
+        """Per second over all that was recorded."""
+        return self.total / (self.covered_ns / 1e9) if self.covered_ns else float("nan")
+
+
+Answer: TypeAlias = "Series | Stack | HeatCounts"

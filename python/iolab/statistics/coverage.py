@@ -1,0 +1,121 @@
+"""When a recording was recording, and what it lost when: an empty column is either rest, or a gap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .snapshot import Snapshot, Span
+
+LOST = ("overrun", "missed")
+"""Kinds of losses that are records the kernel or a buffer dropped."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What was lost within a window: records dropped, damaged, and starts or completions without their other half; and what
+    of it has a time, as (from, until, count or None)."""
+
+    lost: int
+    damaged: int
+    unpaired: int
+    timed: tuple[tuple[int, int, int | None], ...]
+
+
+def covered(snap: Snapshot, last_ns: int) -> list[Span] | None:
+    """Spans in which it recorded, ascending and apart; None where nobody knows, as of imported traces.
+
+    A session that goes on lasts until after `last_ns`.
+    """
+    facts = snap.recording.facts
+    spans = []
+    for session in facts.sessions:
+        first, until = session.get("from_ns"), session.get("until_ns")
+        if isinstance(first, int):
+            spans.append((first, max(last_ns + 1, first) if until is None else until))
+    if not spans:
+        return None
+    holes = snap.recording.gaps()
+    # what retention dropped was recorded, but can't be seen any more
+    if facts.dropped:
+        kept = min((segment.first_ns for segment in snap.sealed), default=facts.dropped.get("until_ns") or last_ns)
+        holes.append((min(first for first, _ in spans), kept))
+    return without(joined(spans), [(first, until) for first, until in holes if first < until])
+
+
+def losses_of(snap: Snapshot, source: str, window: Span | None) -> Losses:
+    """What was lost of a source within a window; a loss that names no time or no source counts always."""
+    sums = {"lost": 0, "damaged": 0, "unpaired": 0}
+    # of an imported trace it is only known that something was lost between its ends
+    facts: Any = snap.recording.facts.sources.get(source)
+    live = not (isinstance(facts, dict) and "format" in facts)
+    timed: list[tuple[int, int, int | None]] = []
+    for loss in snap.recording.losses():
+        group = "lost" if loss["kind"] in LOST else loss["kind"]
+        if group not in sums or loss["source"] not in (source, ""):
+            continue
+        if loss["from_ns"] is not None and loss["until_ns"] is not None:
+            first, until = loss["from_ns"], max(loss["until_ns"], loss["from_ns"] + 1)
+            if window is not None and (until <= window[0] or first >= window[1]):
+                continue
+            if live:
+                timed.append((first, until, loss["count"]))
+        sums[group] += loss["count"] or 0
+    return Losses(**sums, timed=tuple(timed))
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """The same time as spans that are ascending and apart."""
+    found: list[Span] = []
+    for first, until in sorted(spans):
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], until))
+        elif first < until:
+            found.append((first, until))
+    return found
+
+
+def without(spans: Sequence[Span], holes: Iterable[Span]) -> list[Span]:
+    """Spans with holes cut out."""
+    found = list(spans)
+    for first, until in holes:
+        cut = []
+        for start, end in found:
+            if until <= start or first >= end:
+                cut.append((start, end))
+                continue
+            cut += [span for span in ((start, min(first, end)), (max(until, start), end)) if span[0] < span[1]]
+        found = cut
+    return found
+
+
+def clipped(spans: Iterable[Span], window: Span) -> list[Span]:
+    """What of spans lies in a window."""
+    return [(max(first, window[0]), min(until, window[1])) for first, until in spans if max(first, window[0]) < min(until, window[1])]
+
+
+def by_column(timed: Iterable[tuple[int, int, int | None]], t0_ns: int, interval_ns: int) -> tuple[tuple[int, int], ...]:
+    """(column, records lost), ascending; a loss that lasts is spread evenly over its time, in whole records that add up."""
+    found: dict[int, int] = {}
+    for first, until, count in timed:
+        start, end = (first - t0_ns) // interval_ns, (until - 1 - t0_ns) // interval_ns
+        given = 0
+        for column in range(start, end + 1):
+            past = min(until, t0_ns + (column + 1) * interval_ns)
+            share = (count or 0) * (past - first) // (until - first) - given
+            given += share
+            if share or count is None:
+                found[column] = found.get(column, 0) + share
+    return tuple(sorted(found.items()))
+
+
+def gap_columns(spans: Sequence[Span], t0_ns: int, interval_ns: int, columns: int) -> tuple[tuple[int, int], ...]:
+    """Runs of columns (first, one past the last), of `columns` from t0 on, in which nothing was recorded at all."""
+    whole = (t0_ns, t0_ns + columns * interval_ns)
+    found = []
+    for first, until in without([whole], spans):
+        start, past = -(-(first - t0_ns) // interval_ns), (until - t0_ns) // interval_ns
+        if start < past:
+            found.append((start, past))
+    return tuple(found)

@@ -1,0 +1,99 @@
+"""DuckDB as the engine of the one executor: in memory, without a file, a network or an extension."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import FormatError, IolabError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+THREADS = min(8, os.cpu_count() or 1)
+MEMORY = "2GB"
+"""Most that an answer may take; beyond, a narrower question is asked for. Nothing is ever spilled to a disk that is measured."""
+
+
+class Engine:
+    """One connection for one answer.
+
+    `events` is what `ask` reads from: sealed files of a recording, a table in memory, or a stream that can be read once.
+    """
+
+    def __init__(self, place: Path) -> None:
+        import duckdb
+
+        self.place = place
+        self._errors = duckdb.Error
+        self._memory = duckdb.OutOfMemoryException
+        self._connection: duckdb.DuckDBPyConnection = duckdb.connect(":memory:", config={
+            "threads": THREADS, "memory_limit": MEMORY, "temp_directory": "", "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False, "preserve_insertion_order": False})
+        # it would be drawn among the data
+        self._connection.execute("SET enable_progress_bar = false; SET lock_configuration = true")
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def register(self, name: str, held: pa.Table | pa.RecordBatchReader) -> None:
+        """Make a table or stream known as `name`, a word of this package."""
+        self._connection.register(name, held)
+
+    def files(self, name: str, paths: Sequence[str]) -> None:
+        """Make Parquet files of one schema known as `name`, a word of this package."""
+        try:
+            self._connection.read_parquet(list(paths)).create_view(name)
+        except self._errors as error:
+            raise self.refused(error) from None
+
+    def run(self, sql: str) -> None:
+        """A statement without an answer."""
+        try:
+            self._connection.execute(sql)
+        except self._errors as error:
+            raise self.refused(error) from None
+
+    def ask(self, sql: str, bound: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Columns of the answer by name, masked where they lack values. IolabError where it can't be given."""
+        try:
+            answer: dict[str, Any] = self._connection.execute(sql, dict(bound or {})).fetchnumpy()
+        except self._errors as error:
+            raise self.refused(error) from None
+        return answer
+
+    def stream(self, sql: str, bound: Mapping[str, Any] | None = None) -> Iterator[pa.RecordBatch]:
+        """The answer in batches, as they come."""
+        try:
+            # of `execute` the whole answer would be held
+            batches: Any = self._connection.sql(sql, params=dict(bound or {})).to_arrow_reader(1_000_000)
+            yield from batches
+        except self._errors as error:
+            raise self.refused(error) from None
+
+    def refused(self, error: Exception) -> IolabError:
+        """DuckDB's words as an error with its place."""
+        words = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if isinstance(error, self._memory):
+            return IolabError(f"the answer needs more than {MEMORY} of memory", where=self.place,
+                              hint="ask for less time, a longer interval, or fewer keys")
+        return FormatError(f"can't be read: {words}", where=self.place)
+
+
+def whole(values: Any) -> Any:
+    """A column of counts as int64, 0 where it lacks a value."""
+    return np.ma.filled(values, 0).astype(np.int64)
+
+
+def single(values: Any) -> int | None:
+    """The only value of a column, None where it is missing."""
+    held = np.ma.getmaskarray(values)
+    return None if not len(values) or held[0] else int(values[0])

@@ -1,0 +1,119 @@
+"""The one executor of questions to events: recordings and traces, maps and numbers over time.
+
+A map of a trace whose conditions the native readers know goes straight through them, for speed; tests hold it equal to this executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..errors import UsageError
+from ..recording.conditions import Where
+from ..recording.counts import HeatCounts, Weight, Y
+from ..recording.recording import Recording
+from ..recording.trace import Trace
+from . import default_maps, of_traces, over_time
+from .answers import Answer
+from .catalogue import Entry
+from .conditions import filters_of
+from .engine import Engine
+from .fields import QUANTIZED, near
+from .heat import heat_of
+from .intervals import check_interval
+from .names import Filter, Statistic, parse
+from .snapshot import choose, snapshot
+from .windows import Window, attach, window_of
+
+COLUMNS = 400
+"""Columns of time that are chosen, where no interval is asked for."""
+
+
+def heat(events: Trace | Recording, y: str, *, where: Where | None = None, from_ns: int | None = None, until_ns: int | None = None,
+         interval_ns: int | None = None, columns: int = COLUMNS, low: int | None = None, high: int | None = None,
+         buckets: int | None = None, weight: Weight = "count", source: str | None = None) -> HeatCounts:
+    """Counts by time and y: latency, offset, size, or (of recordings) queue.
+
+    Args:
+        where: conditions, as `recording.conditions.parse_where` gives them. from_ns, until_ns: the span of time, cut exactly.
+        interval_ns: length of a column; left open, one of 1, 2, 5 times a power of ten that makes at most `columns` of the span.
+        low, high: of y, in ns or bytes; `low` <= y < `high`. buckets: at most so many equal ones, in the grid's place.
+        source: of the events; left open, the block layer's where there are some.
+    UsageError for what can't be asked, FormatError for what can't be read.
+    """
+    kind = next((each for each in QUANTIZED if each == y), None)
+    if kind is None:
+        raise UsageError(f"there is no map of '{y}'", hint=near(y, QUANTIZED))
+    check_interval(interval_ns)
+    return _heat(events, kind, filters_of(where or {}), None, source, from_ns, until_ns, interval_ns, columns, low, high, buckets, weight)
+
+
+def query(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int | None = None, until_ns: int | None = None,
+          interval_ns: int | None = None, columns: int = COLUMNS, source: str | None = None) -> Answer:
+    """The answer to a statistic: counts of a heat map where it is broken down by latency, queue, offset or size; a stack for any other
+    breakdown; else a series. Arguments as in `heat`."""
+    asked = parse(statistic) if isinstance(statistic, str) else statistic
+    check_interval(interval_ns)
+    quantized = next((y for y in QUANTIZED if y == asked.breakdown), None)
+    if quantized is not None:
+        return _heat(events, quantized, asked.filters, asked.entry, source, from_ns, until_ns, interval_ns, columns, None, None,
+                     None, "count")
+    if isinstance(events, Trace):
+        return of_traces.over_time(events, asked, source, (from_ns, until_ns), interval_ns, columns)
+    windows = Windows(events, asked.entry, source, from_ns, until_ns, interval_ns, columns)
+    window = windows.whole
+    files = _map_files(window, asked)
+    if files is None:
+        window = windows.kept
+    conditions, bound = window.conditions(asked.filters)
+    with Engine(events.path) as engine:
+        found = []
+        if files is None or window.snap.hot_of(window.source) is not None:
+            attach(engine, window, sealed=files is None)
+            found.append(over_time.sums(engine, asked, conditions, bound, window.base_ns, window.interval_ns, window.columns))
+        if files is not None:
+            found.append(default_maps.series(engine, window, files, asked.filters, over_time.key_of(asked.breakdown)))
+    return over_time.answer(asked, over_time.added(found), source=window.source, base_ns=window.base_ns, interval_ns=window.interval_ns,
+                            columns=window.columns, span=window.span, recorded=window.recorded, notes=windows.notes(window),
+                            timed=window.losses.timed)
+
+
+class Windows:
+    """The span of a recording that a question is about, by what is left of it.
+
+    Attributes:
+        whole: with the time of which only default maps remain. kept: the time of which there are events.
+    """
+
+    def __init__(self, recording: Recording, entry: Entry | None, source: str | None, from_ns: int | None, until_ns: int | None,
+                 interval_ns: int | None, columns: int) -> None:
+        snap = snapshot(recording)
+        chosen, self._notes = choose(snap.sources, entry, source, recording.path)
+        self._earlier = default_maps.earlier(snap, chosen)
+        self.whole = window_of(snap, chosen, from_ns, until_ns, interval_ns, columns, earlier=self._earlier)
+        self.kept = self.whole if self._earlier is None else window_of(snap, chosen, from_ns, until_ns, interval_ns, columns)
+
+    def notes(self, window: Window) -> tuple[str, ...]:
+        """What to know about the answer: which source gave it, and what is gone."""
+        gone = self._earlier is not None and window is not self.whole and self.whole.first_ns <= self._earlier[1]
+        return (*self._notes, *(["events of earlier times are no longer kept, and their maps can't answer this"] if gone else []))
+
+
+def _map_files(window: Window, asked: Statistic) -> default_maps.MapFiles | None:
+    """Default maps that answer a count exactly."""
+    known = asked.breakdown in (None, *default_maps.FIELDS)
+    if asked.entry.measure != "ops" or not known or not default_maps.suits(window, asked.filters):
+        return None
+    files = default_maps.files_of(window, "latency")
+    return files if files is not None and files.paths else None
+
+
+def _heat(events: Trace | Recording, y: Y, filters: Sequence[Filter], entry: Entry | None, source: str | None, from_ns: int | None,
+          until_ns: int | None, interval_ns: int | None, columns: int, low: int | None, high: int | None, buckets: int | None,
+          weight: Weight) -> HeatCounts:
+    if isinstance(events, Trace):
+        return of_traces.heat(events, y, filters, entry, source, (from_ns, until_ns), interval_ns, columns, low, high, buckets, weight)
+    windows = Windows(events, entry, source, from_ns, until_ns, interval_ns, columns)
+    counts, window = heat_of(windows.whole, windows.kept, y, filters, free=interval_ns is None, low=low, high=high, buckets=buckets,
+                             weight=weight)
+    return replace(counts, assumptions=(*windows.notes(window), *counts.assumptions))

@@ -1,0 +1,59 @@
+"""Whose the I/Os of a recording's map are: counts of each value of a field, so that a part of the map can name them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..recording.breakdown import MOST, Dimension
+from ..recording.conditions import Where
+from ..recording.counts import HeatCounts, alike, merge
+from .answers import Stack
+from .names import Statistic
+from .query import query
+
+if TYPE_CHECKING:
+    from ..recording.recording import Recording
+
+FIELDS = ("op", "device", "process", "file", "job")
+BUDGET = 2 * 10**9
+"""Events to scan for this; beyond, fewer fields are told apart."""
+
+
+def dimensions_of(recordings: Sequence[Recording], whole: HeatCounts,
+                  read: Callable[[Recording, Where], HeatCounts]) -> tuple[list[Dimension], list[str]]:
+    """Fields in which the recordings have more than one value, and the names of those left out for the recordings' size.
+
+    `read` counts a recording under further conditions, on the whole's columns. What a recording holds of other sources than the map's
+    counts for nothing: a value without a count has no part.
+    """
+    events = sum(sum(segment.sources.values()) for recording in recordings for segment in recording.segments())
+    budget, found, left = BUDGET, [], []
+    for name in FIELDS:
+        if MOST * events > budget:
+            left.append(name)
+            continue
+        totals = _totals(recordings, name)
+        values = sorted(totals, key=lambda value, totals=totals: (-totals[value], value))[:MOST]  # type: ignore[misc]
+        if len(totals) < 2:
+            continue
+        budget -= len(values) * events
+        parts = [merge(alike([read(recording, {name: [value]}) for recording in recordings])) for value in values]
+        same = alike([whole, *parts])[1:]
+        named = [(value, part) for value, part in zip(values, same, strict=True) if len(part.count)]
+        rest = whole.minus([part for _, part in named])
+        if len(rest.count):
+            named.append(("other", rest))
+        found.append(Dimension(name, tuple(named)))
+    return found, left
+
+
+def _totals(recordings: Sequence[Recording], name: str) -> dict[str, int]:
+    """I/Os by value of a field, over all time."""
+    found: dict[str, int] = {}
+    for recording in recordings:
+        answer = query(recording, Statistic("io", "ops", (), name), columns=1)
+        assert isinstance(answer, Stack)
+        for key, total in zip(answer.keys, answer.totals, strict=True):
+            found[key] = found.get(key, 0) + total
+    return found

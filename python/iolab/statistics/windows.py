@@ -1,0 +1,105 @@
+"""A recording asked for a span of time: which source answers, in which columns, under which conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+from .conditions import sql_of
+from .coverage import Losses, clipped, covered, joined, losses_of
+from .engine import Engine
+from .intervals import columns_of, round_interval
+from .names import Filter
+from .snapshot import Snapshot, Span
+
+if TYPE_CHECKING:
+    from ..recording.recording import Segment
+
+
+@dataclass(frozen=True)
+class Window:
+    """The events of one source, in one span of time, in columns.
+
+    Attributes:
+        snap: of the recording. source: of the events.
+        first_ns, until_ns: the span. cut: whether it was asked for, so that events beyond it exist or may exist.
+        base_ns: start of the column with first_ns. interval_ns: length of a column; columns: how many.
+        earlier: whether it holds time of which only default maps remain.
+        recorded: when it recorded within the span, None where nobody knows. losses: what was lost within it.
+    """
+
+    snap: Snapshot
+    source: str
+    first_ns: int
+    until_ns: int
+    cut: bool
+    interval_ns: int
+    earlier: bool
+    recorded: tuple[Span, ...] | None
+    losses: Losses
+
+    @property
+    def base_ns(self) -> int:
+        """Start of column 0."""
+        return self.first_ns // self.interval_ns * self.interval_ns
+
+    @property
+    def columns(self) -> int:
+        """Columns from the first to the last of the span."""
+        return columns_of(self.first_ns, self.until_ns - 1, self.interval_ns)
+
+    @property
+    def span(self) -> Span:
+        """From, until."""
+        return self.first_ns, self.until_ns
+
+    def segments(self) -> list[Segment]:
+        """Sealed segments with events in the span."""
+        return self.snap.segments(self.source, self.span)
+
+    def conditions(self, filters: Sequence[Filter]) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Conditions in SQL, with what is bound: the source, the span where it cuts, and the filters."""
+        texts, bound = sql_of(filters)
+        cut = ["time_ns >= $from_ns", "time_ns < $until_ns"] if self.cut else []
+        ends = {"from_ns": self.first_ns, "until_ns": self.until_ns} if self.cut else {}
+        return ("source = $source", *cut, *texts), {**bound, **ends, "source": self.source}
+
+
+def window_of(snap: Snapshot, source: str, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,
+              *, earlier: Span | None = None) -> Window:
+    """The window, from where to where it was asked for, otherwise all that was recorded.
+
+    `earlier` is what default maps hold of segments that retention removed. UsageError where the window is empty.
+    """
+    ends = [each for each in (snap.bounds(source), earlier) if each is not None]
+    first, last = min((end[0] for end in ends), default=0), max((end[1] for end in ends), default=0)
+    spans = covered(snap, last)
+    if spans is not None and earlier is not None:
+        spans = joined([(earlier[0], earlier[1] + 1), *spans])
+    # columns divide what was recorded: maps of the same span under different conditions are alike
+    low = from_ns if from_ns is not None else min([first, *(span[0] for span in spans or ())])
+    high = until_ns if until_ns is not None else max([last + 1, *(span[1] for span in spans or ())])
+    if low >= high:
+        raise UsageError("the span of time is empty", where=snap.place, hint="it must begin before it ends, and meet what was recorded")
+    cut = (from_ns is not None and from_ns > first) or (until_ns is not None and until_ns <= last)
+    interval = interval_ns if interval_ns is not None else round_interval(low, high - 1, columns)
+    recorded = None if spans is None else tuple(clipped(spans, (low, high)))
+    return Window(snap, source, low, high, cut, interval, earlier is not None, recorded,
+                  losses_of(snap, source, (low, high) if from_ns is not None or until_ns is not None else None))
+
+
+def attach(engine: Engine, window: Window, *, sealed: bool = True) -> None:
+    """Make the events of a window `events` to the engine: sealed ones unless left out, and hot ones."""
+    from ..recording.schema import EVENTS
+
+    files = [str(segment.path) for segment in window.segments()] if sealed else []
+    hot = window.snap.hot_of(window.source)
+    parts = ["SELECT * FROM sealed"] if files else []
+    if files:
+        engine.files("sealed", files)
+    if hot is not None or not files:
+        engine.register("hot", hot if hot is not None else EVENTS.empty_table())
+        parts.append("SELECT * FROM hot")
+    engine.run(f"CREATE TEMP VIEW events AS {' UNION ALL BY NAME '.join(parts)}")

@@ -1,0 +1,109 @@
+"""Names of statistics: what is read is printed the same, and what is wrong is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from iolab.errors import UsageError
+from iolab.statistics.catalogue import CATALOGUE
+from iolab.statistics.fields import FIELDS, OPS
+from iolab.statistics.names import Between, Filter, Statistic, Value, parse
+from iolab.statistics.quantities import parse_whole, print_whole
+
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors/statistics.json").read_text())
+
+
+def plain(value: Value) -> Any:
+    if isinstance(value, str):
+        return value
+    return [None if end is None else str(end) for end in (value.low, value.high)]
+
+
+@pytest.mark.parametrize("case", VECTORS["parsed"], ids=lambda case: case["text"])
+def test_what_is_read(case: dict[str, Any]) -> None:
+    found = parse(case["text"])
+    assert str(found) == case["printed"]
+    assert f"{found.group}.{found.name}" == case["name"]
+    assert found.breakdown == case["breakdown"]
+    assert [{"field": each.field, "sign": each.sign, "values": [plain(value) for value in each.values]}
+            for each in found.filters] == case["filters"]
+
+
+@pytest.mark.parametrize("case", VECTORS["refused"], ids=lambda case: case["text"])
+def test_what_is_refused(case: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as error:
+        parse(case["text"])
+    assert case["says"] in error.value.message
+    assert error.value.hint
+
+
+@pytest.mark.parametrize(("text", "near"), [
+    ("io.opps", "did you mean 'io.ops'?"), ("io.ops[latencey]", "did you mean 'latency'?"), ("io.ops[op=wrte]", "did you mean 'write'?"),
+    ("app.ops[proces]", "there are op, job"),
+])
+def test_what_is_near(text: str, near: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse(text)
+    assert near in str(error.value)
+
+
+whole = some.integers(0, 2**64 - 1)
+
+
+@some.composite
+def ranges(draw: some.DrawFn) -> Between:
+    low, high = draw(some.none() | whole), draw(some.none() | whole)
+    if low is not None and high is not None and low >= high:
+        low, high = high, low + 1
+    return Between(low, high) if (low, high) != (None, None) else Between(0, 1)
+
+
+@some.composite
+def filters(draw: some.DrawFn, allowed: tuple[str, ...]) -> Filter:
+    field = FIELDS[draw(some.sampled_from(allowed))]
+    if field.kind == "name":
+        words = some.sampled_from(OPS) if field.name == "op" else some.text(max_size=12)
+        return Filter(field.name, draw(some.sampled_from(("=", "!="))), tuple(draw(some.lists(words, min_size=1, max_size=3))))
+    sign = draw(some.sampled_from(("=", "!=", ">=", ">", "<", "<=")))
+    if sign in ("=", "!="):
+        return Filter(field.name, sign, tuple(draw(some.lists(ranges(), min_size=1, max_size=3))))
+    value = draw(whole)
+    return Filter(field.name, sign, (Between(value, value + 1),))
+
+
+@some.composite
+def statistics(draw: some.DrawFn) -> Statistic:
+    entry = CATALOGUE[draw(some.sampled_from(sorted(CATALOGUE)))]
+    group, _, name = entry.name.partition(".")
+    return Statistic(group, name, tuple(draw(some.lists(filters(entry.filters), max_size=4))),
+                     draw(some.none() | some.sampled_from(entry.breakdowns)))
+
+
+@given(statistics())
+def test_printed_and_read_again_it_is_the_same(statistic: Statistic) -> None:
+    assert parse(str(statistic)) == statistic
+
+
+@given(some.text(alphabet='io.ps[]=!<>,"\\ latency0123ms', max_size=40))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        found = parse("io.ops[" + text)
+    except UsageError:
+        return
+    assert parse(str(found)) == found
+
+
+@given(whole, some.sampled_from(("time", "size", "number")))
+def test_quantities_are_exact(value: int, kind: Any) -> None:
+    assert parse_whole(print_whole(value, kind), kind) == value
+
+
+def test_a_breakdown_is_a_field_that_can_be_filtered() -> None:
+    for entry in CATALOGUE.values():
+        assert set(entry.breakdowns) <= set(entry.filters) <= set(FIELDS)
