@@ -128,7 +128,7 @@ def test_show_counts_damage(trace: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(("args", "code", "words"), [
-    (["{trace}", "--y", "colour"], 2, "there is no map of 'colour'; there are latency, offset, size and all"),
+    (["{trace}", "--y", "colour"], 2, "there is no map of 'colour'; there are latency, offset, size, queue and all"),
     (["{trace}", "-o", "{folder}/x.gif"], 2, "end its name with .png, .svg, .html"),
     (["{trace}", "-o", "{folder}/no/x.png"], 2, "no such directory"),
     (["{trace}", "--crop", "x"], 2, "is not a quantity"),

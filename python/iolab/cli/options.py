@@ -35,7 +35,7 @@ def format_option(*names: str) -> Callable[[Decorated], Decorated]:
 
 def open_results(path: Path) -> Opened:
     """Open results with a bar on stderr while evidence is read."""
-    from ..api import open as opened
+    from ..api import open_results as opened
 
     return opened(path, progress=_bar)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ import click
 from .options import PATH, output_option
 
 if TYPE_CHECKING:
+    from ..hosts.base import Host
     from ..study.load import Study
 
 
@@ -45,6 +48,8 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
               help="A key of [target], such as path=/mnt/x; 'KEY=' takes it out; repeatable.")
 @click.option("--workload", metavar="KEY=VALUE", multiple=True,
               help="A key of [workload], such as options.size=64m; 'KEY=' takes it out; repeatable.")
+@click.option("--host", "host_words", metavar="HOST", default="local", show_default=True,
+              help="Where to measure: rig:NAME, USER@HOST[:PORT] by ssh, or local.")
 @click.option("--a-a", "again", is_flag=True, help="Measure the baseline twice, again as <baseline>-again: what shows there is noise.")
 @click.option("--dry-run", is_flag=True, help="Print the plan, and what would be overwritten; do nothing.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="How --dry-run prints.")
@@ -54,7 +59,7 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
 @click.option("--destructive", is_flag=True, help="Allow block devices named by the study to be overwritten.")
 @click.option("--force", is_flag=True, help="With --destructive: also where they hold data. With --resume: also on a changed machine.")
 def command(study: Path, output: Path | None, only: tuple[str, ...], variants: tuple[str, ...], repetitions: int | None,
-            runtime: str | None, seed: int | None, target: tuple[str, ...], workload: tuple[str, ...], again: bool,
+            runtime: str | None, seed: int | None, target: tuple[str, ...], workload: tuple[str, ...], host_words: str, again: bool,
             dry_run: bool, style: str, resume: bool,
             fail_fast: bool, trust: bool, destructive: bool, force: bool) -> int:
     """Do a study: every cell of it in every block, watched, each run's evidence kept.
@@ -71,29 +76,44 @@ def command(study: Path, output: Path | None, only: tuple[str, ...], variants: t
                       target=parse_target(target), again=again, workload=parse_target(workload, "--workload"))
     if style != "text" and not dry_run:
         raise UsageError("--format is for --dry-run", hint="iolab show RESULTS --format json tells what was measured")
-    if dry_run:
-        _print_plan(load_study(study, changes), output, style)
-        return 0
-    loaded = load_study(study, changes)
-    trusted = _agreed(loaded, trust)
+    with _host(host_words) as host:
+        loaded = load_study(study, changes, host=host)
+        if dry_run:
+            _print_plan(loaded, output, style, host)
+            return 0
+        trusted = _agreed(loaded, trust)
 
-    from .progress import Bar
+        from .progress import Bar
 
-    bar = Bar()
-    with bar:
-        run_study(study, output, listener=bar, changes=changes, resume=resume, fail_fast=fail_fast, destructive=destructive,
-                  force=force, trusted=trusted)
+        bar = Bar()
+        with bar:
+            run_study(study, output, listener=bar, changes=changes, host=host, clock=getattr(host, "clock", None), resume=resume,
+                      fail_fast=fail_fast, destructive=destructive, force=force, trusted=trusted)
     outcome = bar.result
     if outcome is None or outcome.interrupted:
         return 130
     return RunError.exit_code if outcome.failed else 0
 
 
-def _print_plan(study: Study, output: Path | None, style: str) -> None:
+@contextlib.contextmanager
+def _host(words: str) -> Iterator[Host]:
+    """The host of that name; hung up in the end where it is elsewhere."""
+    from ..hosts.named import host_named
+
+    host = host_named(words)
+    try:
+        yield host
+    finally:
+        close = getattr(host, "close", None)
+        if close is not None:
+            close()
+
+
+def _print_plan(study: Study, output: Path | None, style: str, host: Host) -> None:
     from ..run.dry_run import preview
     from .planned import plan_lines
 
-    plan = preview(study, output if output is not None else Path("results") / study.name)
+    plan = preview(study, output if output is not None else Path("results") / study.name, host)
     if style == "json":
         click.echo(json.dumps(plan.as_data(), indent=2))
     else:

@@ -82,17 +82,18 @@ class Recording:
         """Samples that are not sealed yet."""
         return self._hot_table("samples")
 
-    def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], pa.Table]:
-        """(sealed segments, table of what is hot) of one moment: no row is missing or there twice, though a writer seals meanwhile."""
-        import pyarrow as pa
-
-        from .schema import schema_of
-
+    def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], pa.Table | None]:
+        """(sealed segments, table of what is hot, None where nothing is) of one moment: no row is missing or there twice, though a
+        writer seals meanwhile."""
         hot = self._hot_batches(kind)
         sealed = self._sealed(kind)
         numbers = {each.number for each in sealed}
         batches = [batch for number, found in hot.items() if number not in numbers for batch in found.batches]
-        return sealed, pa.Table.from_batches(batches, schema_of(kind))
+        if not batches:
+            return sealed, None
+        import pyarrow as pa
+
+        return sealed, pa.Table.from_batches(batches)
 
     def maps(self, name: str) -> list[MapFile]:
         """Default maps `name` (io.latency, io.offset, io.size) of sealed segments and of those that retention dropped, ascending.
@@ -153,7 +154,10 @@ class Recording:
                 for number, path, each in sealed_facts(self.path, kind, self.facts.dropped_through) if each["first_ns"] is not None]
 
     def _hot_table(self, kind: Kind) -> pa.Table:
-        return self.snapshot(kind)[1]
+        from .schema import schema_of
+
+        hot = self.snapshot(kind)[1]
+        return schema_of(kind).empty_table() if hot is None else hot
 
     def _hot_batches(self, kind: Kind) -> dict[int, HotRead]:
         """What hot files hold, by number. One that vanishes meanwhile has been sealed, and is found there."""

@@ -83,7 +83,8 @@ def summary_of(recording: Recording) -> RecordingSummary:
     whole = _Whole()
     for segment in sealed:
         whole.sealed(segment.facts)
-    whole.hot(hot)
+    if hot is not None:
+        whole.hot(hot)
     numbers = {segment.number for segment in sealed}
     maps = {name: _read_maps([each.path for each in recording.maps(name) if each.number in numbers]) for name in ("io.latency", "io.size")}
     percentiles, latency_by, mean = _distributions(maps, whole.hot_maps, whole.sources)
@@ -185,7 +186,7 @@ def _distributions(maps: Mapping[str, pa.Table], hot: Mapping[str, pa.Table], so
     mean: dict[str, float] = {}
     for kind, name in (("latency", "io.latency"), ("size", "io.size")):
         columns = [*_KEYS, "count", "time_ns_sum"]
-        table = _summed(pa.concat_tables([maps[name], _summed(hot[name])]))
+        table = _summed(pa.concat_tables([maps[name], *([_summed(hot[name])] if name in hot else [])]))
         rows = [row for row in zip(*(table.column(each).to_pylist() for each in columns), strict=True) if row[2] != WITHOUT]
         for source in sorted({row[0] for row in rows}):
             own = [row for row in rows if row[0] == source]

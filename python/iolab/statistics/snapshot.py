@@ -74,7 +74,7 @@ class Snapshot:
 def snapshot(recording: Recording) -> Snapshot:
     """The recording now, though its writer goes on."""
     sealed, hot = recording.snapshot()
-    return Snapshot(recording, tuple(sealed), hot if hot.num_rows else None)
+    return Snapshot(recording, tuple(sealed), hot)
 
 
 def choose(sources: Sequence[str], entry: Entry | None, wanted: str | None, place: Any) -> tuple[str, list[str]]:

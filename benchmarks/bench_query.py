@@ -1,0 +1,140 @@
+"""Maps of a recording of 100 million events, and a fio log against DuckDB's CSV reader.
+
+The recording (0.9 GB) and the log are made in a temporary directory and removed. Page cache warm. Each question to the recording is asked
+in a process of its own: what is counted is the time from opening the recording to the counts, with the loading of DuckDB; the
+interpreter's start and numpy's loading are not. CPU time is that of all threads.
+IOLAB_BENCH_EVENTS and IOLAB_BENCH_LINES make both shorter.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from bench_heatmap import write_log
+from pairs import paired
+
+from iolab.recording.grids import LogLinear
+from iolab.recording.schema import EVENTS
+from iolab.recording.trace import Trace
+from iolab.recording.writer import RecordingWriter
+from iolab.statistics.cells import bucket_of
+
+MILLIONS = max(1, int(os.environ.get("IOLAB_BENCH_EVENTS", "100000000")) // 1_000_000)
+LINES = int(os.environ.get("IOLAB_BENCH_LINES", "5000000"))
+SEGMENT = 1_000_000
+START_NS = 1_700_000_000_000_000_000
+
+ASK = """
+import sys, time
+import numpy
+from iolab.recording.conditions import parse_where
+start, spent = time.perf_counter(), time.process_time()
+from pathlib import Path
+from iolab.recording.recording import Recording
+from iolab.statistics.query import heat, query
+recording = Recording(Path(sys.argv[1]))
+{question}
+print(time.perf_counter() - start, time.process_time() - spent, total)
+"""
+
+CSV = """
+SELECT ms // 1000 AS c, CASE WHEN latency < 64 THEN latency
+       ELSE (latency >> CAST(floor(log2(latency)) - 6 AS INTEGER)) + 64 * CAST(floor(log2(latency)) - 6 AS BIGINT) END AS b, count(*)
+FROM read_csv($log, header=false, delim=',', auto_detect=false,
+              columns={'ms': 'BIGINT', 'latency': 'BIGINT', 'op': 'BIGINT', 'size': 'BIGINT', 'priority': 'BIGINT'})
+GROUP BY ALL
+"""
+
+QUESTIONS = {
+    "latency map from default maps": "total = heat(recording, 'latency').events",
+    "latency map of writes from default maps": "total = heat(recording, 'latency', where=parse_where(['op=write'])).events",
+    "offset map from default maps": "total = heat(recording, 'offset').events",
+    "latency map of one process by a full scan": "total = heat(recording, 'latency', where=parse_where(['process=fio'])).events",
+    "latency map of writes in columns of 0.5 s by a full scan":
+        "total = heat(recording, 'latency', where=parse_where(['op=write']), interval_ns=500_000_000).events",
+    "offset map of slow writes by a full scan": "total = heat(recording, 'offset', where=parse_where(['op=write', 'latency>=1ms'])).events",
+    "I/Os by process by a full scan": "total = query(recording, 'io.ops[process]').total",
+}
+
+
+def names(words: list[str], places: np.ndarray) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), words)
+
+
+def batch(number: int, chance: np.random.Generator, latencies: np.ndarray, buckets: np.ndarray) -> pa.RecordBatch:
+    """A million I/Os of 8 KiB, 50 a millisecond, log-normal latencies, two operations, two processes."""
+    rows = np.arange(SEGMENT)
+    turn = number * 7919
+    made = {
+        "source": names(["block"], np.zeros(SEGMENT)), "time_ns": pa.array(START_NS + (number * SEGMENT + rows) * 20_000),
+        "latency_ns": pa.array(np.roll(latencies, turn)), "latency_bucket": pa.array(np.roll(buckets, turn)),
+        "offset_bytes": pa.array(chance.integers(0, 2**27, SEGMENT).astype(np.uint64) * 8192),
+        "size_bytes": pa.array(np.full(SEGMENT, 8192, np.uint64)), "op": names(["read", "write"], rows % 2),
+        "device": names(["sda"], np.zeros(SEGMENT)), "process": names(["fio", "dd"], rows % 10 == 0),
+        "count": pa.array(np.ones(SEGMENT, np.uint64)),
+    }
+    columns = [made[field.name] if field.name in made else
+               pa.DictionaryArray.from_arrays(pa.nulls(SEGMENT, pa.int32()), pa.array([], pa.string()))
+               if pa.types.is_dictionary(field.type) else pa.nulls(SEGMENT, field.type) for field in EVENTS]
+    return pa.RecordBatch.from_arrays(columns, schema=EVENTS)
+
+
+def write_recording(directory: Path) -> None:
+    chance = np.random.default_rng(1)
+    latencies = np.exp(chance.normal(11.5, 1, SEGMENT)).astype(np.uint64)
+    buckets = bucket_of(latencies, LogLinear(6), shifted=False).astype(np.uint16)
+    with RecordingWriter.create(directory, host="bench", clock="realtime", origin={"kind": "import"}, live=False) as writer:
+        for number in range(MILLIONS):
+            writer.append_segment([batch(number, chance, latencies, buckets)])
+
+
+def ask(directory: Path, name: str, question: str, rounds: int = 5) -> None:
+    # as it is installed: with modules compiled
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(directory.parent / "compiled")}
+    times, spent, total = [], [], ""
+    for turn in range(rounds + 1):
+        done = subprocess.run([sys.executable, "-c", ASK.format(question=question), str(directory)], env=environment, capture_output=True,
+                              text=True, check=True)
+        passed, used, total = done.stdout.split()
+        if turn:
+            times.append(float(passed))
+            spent.append(float(used))
+    print(f"{name}, {MILLIONS} M events: median {1000 * statistics.median(times):.0f} ms (range {1000 * min(times):.0f} to "
+          f"{1000 * max(times):.0f}, {rounds} processes), "
+          f"CPU {1000 * statistics.median(spent):.0f} ms, {int(total):,} I/Os counted", flush=True)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="iolab-bench-") as folder:
+        log = Path(folder) / "plain_lat.1.log"
+        write_log(log, LINES, offsets=False)
+
+        def ours() -> int:
+            return Trace(log).counts("latency", interval_ns=10**9).events
+
+        def theirs() -> int:
+            with duckdb.connect(":memory:", config={"threads": os.cpu_count() or 1}) as connection:
+                return sum(row[2] for row in connection.execute(CSV, {"log": str(log)}).fetchall())
+
+        assert ours() == theirs() == LINES
+        paired(f"latency histograms of a fio log of {LINES:,} lines", ours, theirs, against="DuckDB's CSV reader with an explicit schema")
+        directory = Path(folder) / "recording"
+        start = time.perf_counter()
+        write_recording(directory)
+        size = sum(path.stat().st_size for path in (directory / "events").iterdir())
+        print(f"recording of {MILLIONS} M events written in {time.perf_counter() - start:.0f} s, {size / MILLIONS / 1e6:.2f} bytes an I/O")
+        for name, question in QUESTIONS.items():
+            ask(directory, name, question)
+
+
+if __name__ == "__main__":
+    main()

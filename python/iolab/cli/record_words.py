@@ -1,0 +1,62 @@
+"""What `iolab record` says: the line a second, the summary, and what holds unless chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..recorder.parts import Outcome
+    from ..recorder.settings import Budget, Retention
+    from ..recorder.status import Status
+
+
+def live_line(status: Status, events_per_s: float) -> str:
+    """`1:05  98 214 events/s  6 383 910 events, 0 lost, 52.1 MiB`."""
+    from ..units import format_quantity
+    from .progress import clock_text
+
+    gone = f", suspended: {', '.join(status.suspended)}" if status.suspended else ""
+    return (f"{clock_text(status.seconds)}  {thousands(events_per_s)} events/s  {thousands(sum(status.events.values()))} events, "
+            f"{thousands(sum(status.lost.values()))} lost, {format_quantity(status.bytes, 'B', 3)}{gone}")
+
+
+def summary_lines(outcome: Outcome, directory: Path) -> list[str]:
+    """What was recorded, what was lost, what it cost."""
+    from ..units import format_number, format_quantity
+
+    status, seconds = outcome.status, max(outcome.seconds, 1e-9)
+    events, lost = sum(status.events.values()), sum(status.lost.values())
+    by_source = ", ".join(f"{name} {thousands(count)}" for name, count in status.events.items())
+    each = f", {format_number(status.bytes / events, 3)} bytes an I/O" if events else ""
+    shares = [f"{name} {format_number(spent / 1e7 / seconds, 2)} %"
+              for name, spent in (("probe", status.probe_cpu_ns), ("recorder", status.recorder_cpu_ns))]
+    lines = [f"recorded {thousands(events)} events in {seconds:.1f} s{f' ({by_source})' if len(status.events) > 1 else ''}, "
+             f"{thousands(lost)} lost, {format_quantity(status.bytes, 'B', 3)} on disk{each}",
+             f"CPU, of one: {', '.join(shares)}" + (f"; the probe died {status.deaths} times" if status.deaths else "")]
+    return [*lines, f"iolab show {directory}; iolab heatmap {directory}"]
+
+
+def thousands(number: float) -> str:
+    """`1 234 567`."""
+    return f"{number:,.0f}".replace(",", " ")
+
+
+def kept_text(retention: Retention) -> str:
+    """`keeps 10 GiB and 7 days`."""
+    from ..units import format_quantity
+
+    limits = [format_quantity(retention.bytes, "B", 3)] if retention.bytes is not None else []
+    if retention.age_s is not None:
+        days = retention.age_s / 86400
+        limits.append(f"{days:g} days" if days >= 1 else f"{retention.age_s:g} s")
+    return f"keeps {' and '.join(limits)}" if limits else "keeps everything"
+
+
+def budget_text(budget: Budget) -> str:
+    """`budget 25 % of all CPU time`."""
+    from ..units import format_quantity
+
+    limits = [f"{budget.cpu_share * 100:g} % of all CPU time"] if budget.cpu_share is not None else []
+    limits += [format_quantity(budget.bytes_per_s, "B/s", 3)] if budget.bytes_per_s is not None else []
+    return f"budget {' and '.join(limits)}" if limits else "no budget"

@@ -1,0 +1,129 @@
+"""`iolab rig`: throw-away machines to measure on."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import click
+
+
+class _Size(click.ParamType):  # type: ignore[type-arg]
+    """Bytes as fio writes them."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """A size of more than nothing."""
+        from ..errors import UsageError
+        from ..units import parse_fio_size
+
+        try:
+            size = parse_fio_size(value)
+        except UsageError as error:
+            self.fail(f"{error.message}; {error.hint}", param, ctx)
+        if size <= 0:
+            self.fail(f"'{value}' is no size", param, ctx)
+        return size
+
+
+_NAME = click.argument("name", metavar="NAME", default="openzfs")
+
+
+@click.group("rig")
+def command() -> None:
+    """Throw-away machines with disks of a chosen speed: built once, started when wanted, thrown away.
+
+    'iolab run STUDY --host rig:NAME' measures on one. docs/guides/rigs.md has the whole way.
+    """
+
+
+@command.command()
+@click.argument("rig", metavar="RIG", default="openzfs")
+def build(rig: str) -> int:
+    """Build what is missing of a rig; needs root. The same command goes on where it was stopped."""
+    from ..rigs.build import Builder
+    from ..rigs.recipe import find_rig
+    from .options import say
+
+    done = Builder(find_rig(rig), say).build()
+    for stage in done:
+        click.echo(f"{stage.name:<16}{'was there' if stage.seconds is None else f'{stage.seconds:.0f} s'}")
+    return 0
+
+
+@command.command()
+@click.argument("rig", metavar="RIG", default="openzfs")
+@click.option("--name", metavar="NAME", help="The machine's name. Default: the rig's.")
+@click.option("--disks", type=click.IntRange(0, 24), default=4, show_default=True, help="Data disks: /dev/disk/by-id/virtio-disk0...")
+@click.option("--disk-size", type=_Size(), default="8g", show_default=True, metavar="SIZE", help="Size of each; sparse files here.")
+@click.option("--disk-iops", type=click.IntRange(1), metavar="N", help="I/Os a second that each can do. Default: no limit.")
+@click.option("--disk-mbps", type=click.IntRange(1), metavar="N", help="MB/s (10^6 bytes) that each can do. Default: no limit.")
+@click.option("--memory", type=_Size(), metavar="SIZE", help="Memory. Default: the recipe's.")
+@click.option("--cpus", type=click.IntRange(1, 64), metavar="N", help="CPUs. Default: this machine's, at most 4.")
+def up(rig: str, name: str | None, disks: int, disk_size: int, disk_iops: int | None, disk_mbps: int | None, memory: int | None,
+       cpus: int | None) -> int:
+    """Start a machine and wait until it answers."""
+    from ..errors import UsageError
+    from ..rigs.machine import up as start
+    from ..rigs.qemu import Disks
+    from ..rigs.recipe import find_rig
+    from .options import say
+
+    found = find_rig(rig)
+    wanted = name or found.name
+    if not wanted.replace("-", "").replace("_", "").replace(".", "").isalnum() or wanted.startswith("."):
+        raise UsageError(f"'{wanted}' is no name of a machine", hint="letters, digits, '-', '_' and '.'")
+    state = start(found.name, wanted, Disks(disks, disk_size, disk_iops, disk_mbps * 1_000_000 if disk_mbps else None),
+                  memory or found.recipe.default_memory, cpus, say)
+    click.echo(f"{state.name} is up: iolab run STUDY --host rig:{state.name}")
+    return 0
+
+
+@command.command("list")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it.")
+def list_machines(style: str) -> int:
+    """List the machines that were started."""
+    from ..hosts.rig import machines
+    from ..units import format_quantity
+
+    found = machines()
+    if style == "json":
+        click.echo(json.dumps({"schema": 1, "kind": "rigs", "machines": [state.as_data() for state in found]}, indent=2))
+        return 0
+    if not found:
+        click.echo("no machine is up")
+    for state in found:
+        limits = [f"{state.disk_iops} IOPS" if state.disk_iops else "",
+                  format_quantity(state.disk_bytes_per_s, "B/s", 3) if state.disk_bytes_per_s else ""]
+        each = ", ".join(filter(None, limits)) or "no limit"
+        alive = "up" if state.running else "ended by itself: 'iolab rig down' removes what is left"
+        click.echo(f"{state.name:<16}{state.rig:<12}{alive}; {state.disks} disks of {format_quantity(state.disk_bytes, 'B', 3)} ({each}), "
+                   f"{format_quantity(state.memory_bytes, 'B', 3)}, {state.cpus} CPUs, {state.accelerator}, port {state.port}")
+    return 0
+
+
+@command.command(context_settings={"ignore_unknown_options": True})
+@_NAME
+@click.argument("words", metavar="[COMMAND...]", nargs=-1, type=click.UNPROCESSED)
+def ssh(name: str, words: tuple[str, ...]) -> int:
+    """Run a command in a machine, or a shell."""
+    import subprocess
+
+    from ..rigs.machine import command_line_of
+
+    return subprocess.run(command_line_of(name, words), check=False, env=os.environ).returncode
+
+
+@command.command()
+@click.argument("names", metavar="[NAME...]", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Every machine.")
+def down(names: tuple[str, ...], everything: bool) -> int:
+    """End machines and remove their disks."""
+    from ..hosts.rig import machines
+    from ..rigs.machine import down as end
+
+    for name in [state.name for state in machines()] if everything else names or ("openzfs",):
+        click.echo(f"{name} {'is down' if end(name) else 'had ended by itself; what was left is removed'}")
+    return 0
