@@ -70,6 +70,15 @@ test: setup $(STAMPS)/browser $(STAMPS)/filesystems ## Run every test that this 
 	scripts/with-node npm --prefix web run --silent test
 	$(PYTHON) -m pytest
 
+# Two cores that emulate a CPU need their time: half an hour from nothing, a few minutes once the image is there.
+RIG := rig-test
+.PHONY: rig-test
+rig-test: setup ## Build what is missing of the OpenZFS rig, start it, test on it, take it down
+	@scripts/install-system rig
+	$(IOLAB) rig build openzfs
+	@trap '$(IOLAB) rig down $(RIG)' EXIT; $(IOLAB) rig up openzfs --name $(RIG) --disks 8 --disk-iops 170 --disk-size 4g; \
+	  IOLAB_TEST_RIG=$(RIG) $(PYTHON) -m pytest tests/rig tests/contract/test_contract_hosts.py -k rig
+
 .PHONY: check
 check: setup ## Lint and type-check: ruff, mypy, clippy, rustfmt, biome
 	$(VENV)/bin/ruff check .
@@ -91,13 +100,13 @@ bench: setup ## Measure speed against named peers and limits, as ratios
 MINUTES := 10
 CORE := crates/iolab-core
 .PHONY: fuzz
-fuzz: ## Fuzz every reader of traces, MINUTES=10 each
+fuzz: ## Fuzz every reader of traces, frames and trace rings, MINUTES=10 each
 	@if cargo +nightly fuzz --version >/dev/null 2>&1; then cd $(CORE); for target in $$(cargo +nightly fuzz list); do \
 	  mkdir -p fuzz/corpus/$$target; echo "== $$target, $(MINUTES) minutes"; \
 	  cargo +nightly fuzz run -s address $$target fuzz/corpus/$$target tests/corpus -- -max_total_time=$$(($(MINUTES) * 60)) \
 	    -rss_limit_mb=1024 -timeout=10 -max_len=65536 -print_final_stats=1 -verbosity=0; done; \
 	else echo "no nightly compiler with cargo-fuzz (cargo install cargo-fuzz): property tests instead" >&2; end=$$((SECONDS + $(MINUTES) * 60)); \
-	  while [ $$SECONDS -lt $$end ]; do PROPTEST_CASES=20000 cargo test --quiet --release -p iolab-core --test damage --test maps; done; fi
+	  while [ $$SECONDS -lt $$end ]; do PROPTEST_CASES=20000 cargo test --quiet --release -p iolab-core --test damage --test maps --test frames --test tracefs --test block; done; fi
 
 .PHONY: lock
 lock: $(STAMPS)/venv ## Renew requirements.lock from pyproject.toml (hashes, no URLs)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from iolab.report import schema as report_schema
 from iolab.results.manifest import Manifest
+from iolab.server import openapi
 from iolab.study import schema as study_schema
 
 
@@ -21,7 +22,7 @@ def generate(root: Path) -> list[Path]:
     study.write_text(json.dumps(study_schema.json_schema(), indent=2, ensure_ascii=False) + "\n", "utf-8")
     manifest = schemas / "manifest.schema.json"
     manifest.write_text(json.dumps(Manifest.model_json_schema(), indent=2) + "\n", "utf-8")
-    return [study, manifest, *report_schema.write(root)]
+    return [study, manifest, *report_schema.write(root), *openapi.write(root)]
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "memory": "iolab.formats.memory_log:MemoryLog",
         "vmstat": "iolab.formats.vmstat_log:VmstatLog",
         "pressure": "iolab.formats.pressure_log:PressureLog",
+        "block": "iolab.formats.recorder_log:BlockLog",
+        "syscall": "iolab.formats.recorder_log:SyscallLog",
     },
     "gate": {
         "evidence": "iolab.results.gates.evidence:EvidenceGate",
@@ -41,15 +43,24 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "offered-rate": "iolab.results.gates.offered_rate:OfferedRateGate",
         "compression": "iolab.results.gates.compression:CompressionGate",
         "working-set": "iolab.results.gates.working_set:WorkingSetGate",
+        "io-log": "iolab.results.gates.io_log:IoLogGate",
         "environment": "iolab.results.gates.environment:EnvironmentGate",
     },
-    "host": {"local": "iolab.hosts.local:LocalHost"},
+    "host": {
+        "local": "iolab.hosts.local:LocalHost",
+        "ssh": "iolab.hosts.ssh:SshHost",
+        "rig": "iolab.hosts.rig:RigHost",
+    },
     "target": {
         "directory": "iolab.targets.directory:DirectoryTarget",
         "filesystem": "iolab.targets.filesystem:FilesystemTarget",
         "device": "iolab.targets.device:DeviceTarget",
+        "zpool": "iolab.targets.zpool:ZpoolTarget",
     },
-    "workload": {"fio": "iolab.workloads.fio:FioWorkload"},
+    "workload": {
+        "fio": "iolab.workloads.fio:FioWorkload",
+        "picture": "iolab.workloads.picture:PictureWorkload",
+    },
     "source": {
         "diskstats": "iolab.sources.diskstats:DiskstatsSource",
         "cpu": "iolab.sources.cpu:CpuSource",
@@ -57,6 +68,8 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "vmstat": "iolab.sources.vmstat:VmstatSource",
         "pressure": "iolab.sources.pressure:PressureSource",
         "iostat": "iolab.sources.iostat:IostatSource",
+        "block": "iolab.sources.block:BlockSource",
+        "syscall": "iolab.sources.syscall:SyscallSource",
     },
     "renderer": {
         "text": "iolab.compare.render.text:TextRenderer",

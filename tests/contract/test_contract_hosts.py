@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,8 +17,12 @@ from iolab.errors import RunError
 from iolab.hosts.base import Completed, Host, need, text_or_none
 from iolab.hosts.fake import FakeHost, FakeProgram
 from iolab.hosts.local import LocalHost
+from iolab.hosts.rig import RigHost, RigOptions
+from iolab.hosts.ssh import SshHost
 
 PYTHON = Path(sys.executable).name
+RIG = "IOLAB_TEST_RIG"
+"""Variable that names a running rig to be held to the same; `make rig-test` sets it."""
 
 
 def _fake() -> tuple[Host, Clock]:
@@ -33,15 +37,22 @@ def _fake() -> tuple[Host, Clock]:
     return FakeHost(clock, programs), clock
 
 
-@pytest.fixture(params=["fake", *registry.names("host")])
-def hosted(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Host, Clock]:
+@pytest.fixture(params=["fake", *(name for name in registry.names("host") if name != "rig" or RIG in os.environ)])
+def hosted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Host, Clock]]:
     if request.param == "fake":
         host, clock = _fake()
         assert isinstance(host, FakeHost)
         host.directories.update(str(parent) for parent in [tmp_path, *tmp_path.parents])
-        return host, clock
-    plugin = registry.load("host", request.param)
-    return plugin(plugin.options()), SystemClock()
+        yield host, clock
+    elif request.param == "ssh":
+        with SshHost(request.getfixturevalue("far_side")) as far:
+            yield far, SystemClock()
+    elif request.param == "rig":
+        with RigHost(RigOptions(name=os.environ[RIG])) as machine:
+            yield machine, SystemClock()
+    else:
+        plugin = registry.load("host", request.param)
+        yield plugin(plugin.options()), SystemClock()
 
 
 @pytest.fixture
@@ -49,8 +60,29 @@ def host(hosted: tuple[Host, Clock]) -> Host:
     return hosted[0]
 
 
+@pytest.fixture
+def place(host: Host, tmp_path: Path) -> Iterator[str]:
+    """An empty directory of the host."""
+    if isinstance(host, RigHost):
+        path = host.make_scratch("/var/tmp", "iolab-test-")
+        yield path
+        host.remove_tree(path)
+    else:
+        yield str(tmp_path)
+
+
+def python_of(host: Host) -> str:
+    return "python3" if isinstance(host, RigHost) else sys.executable
+
+
+def make(host: Host, text: str) -> None:
+    """Let the host's shell make files."""
+    done = host.run(["sh", "-ec", text])
+    assert done.exit_code == 0, done.stderr
+
+
 def sleeper(host: Host) -> list[str]:
-    return ["sleeper"] if isinstance(host, FakeHost) else [sys.executable, "-c", "import time; time.sleep(1000)"]
+    return ["sleeper"] if isinstance(host, FakeHost) else [python_of(host), "-c", "import time; time.sleep(1000)"]
 
 
 def test_it_has_a_name_options_and_words_about_itself(host: Host) -> None:
@@ -60,7 +92,8 @@ def test_it_has_a_name_options_and_words_about_itself(host: Host) -> None:
 
 
 def test_programs_are_found_or_not(host: Host) -> None:
-    assert (host.which(PYTHON) or "").endswith(PYTHON)
+    python = "python3" if isinstance(host, RigHost) else PYTHON
+    assert (host.which(python) or "").endswith(python)
     assert host.which("no-such-program-anywhere") is None
     with pytest.raises(RunError, match="apt install nothing"):
         need(host, "no-such-program-anywhere", "nothing")
@@ -68,9 +101,9 @@ def test_programs_are_found_or_not(host: Host) -> None:
 
 def test_a_short_command_yields_words_and_exit_code(host: Host) -> None:
     code = "import sys; print('out'); print('err', file=sys.stderr)"
-    done = host.run([sys.executable, "-c", code])
+    done = host.run([python_of(host), "-c", code])
     assert (done.exit_code, done.stdout, done.stderr) == (0, "out\n", "err\n")
-    assert host.run([sys.executable, "-c", code + "; exit(3)"]).exit_code == 3
+    assert host.run([python_of(host), "-c", code + "; exit(3)"]).exit_code == 3
 
 
 @pytest.mark.parametrize("how", [
@@ -98,7 +131,7 @@ def test_waiting_ends_with_the_program_or_the_time(hosted: tuple[Host, Clock], t
 
 def test_a_program_that_ends_tells_its_code_at_once(hosted: tuple[Host, Clock], tmp_path: Path) -> None:
     host, clock = hosted
-    process = host.start([sys.executable, "-c", "pass"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+    process = host.start([python_of(host), "-c", "pass"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
     begin = clock.monotonic()
     assert process.wait(60) == 0
     assert clock.monotonic() - begin < 30
@@ -107,48 +140,45 @@ def test_a_program_that_ends_tells_its_code_at_once(hosted: tuple[Host, Clock], 
     assert (tmp_path / "e").exists()
 
 
-def test_files_are_read_listed_and_missed(host: Host, tmp_path: Path) -> None:
+def test_files_are_read_listed_and_missed(host: Host, place: str) -> None:
     if isinstance(host, FakeHost):
-        host.files[f"{tmp_path}/d/text"] = "a\n"
+        host.files[f"{place}/d/text"] = "a\n"
     else:
-        (tmp_path / "d").mkdir()
-        (tmp_path / "d" / "text").write_text("a\n")
-    assert host.read_text(f"{tmp_path}/d/text") == "a\n"
-    assert text_or_none(host, f"{tmp_path}/d/text") == "a"
-    assert host.list_directory(f"{tmp_path}/d") == ["text"]
-    assert host.is_directory(f"{tmp_path}/d")
-    assert not host.is_directory(f"{tmp_path}/d/text")
-    assert not host.is_directory(f"{tmp_path}/none")
-    assert text_or_none(host, f"{tmp_path}/none") is None
+        make(host, f"mkdir {place}/d; echo a > {place}/d/text")
+    assert host.read_text(f"{place}/d/text") == "a\n"
+    assert text_or_none(host, f"{place}/d/text") == "a"
+    assert host.list_directory(f"{place}/d") == ["text"]
+    assert host.is_directory(f"{place}/d")
+    assert not host.is_directory(f"{place}/d/text")
+    assert not host.is_directory(f"{place}/none")
+    assert text_or_none(host, f"{place}/none") is None
     for miss in (host.read_text, host.list_directory):
         with pytest.raises(FileNotFoundError):
-            miss(f"{tmp_path}/none")
+            miss(f"{place}/none")
 
 
-def test_directories_are_made_once_and_removed_whole(host: Host, tmp_path: Path) -> None:
-    host.make_directory(f"{tmp_path}/made")
+def test_directories_are_made_once_and_removed_whole(host: Host, place: str) -> None:
+    host.make_directory(f"{place}/made")
     with pytest.raises(FileExistsError):
-        host.make_directory(f"{tmp_path}/made")
-    scratch = [host.make_scratch(f"{tmp_path}/made", "iolab-") for _ in range(3)]
+        host.make_directory(f"{place}/made")
+    scratch = [host.make_scratch(f"{place}/made", "iolab-") for _ in range(3)]
     assert len(set(scratch)) == 3
-    assert all(path.startswith(f"{tmp_path}/made/iolab-") for path in scratch)
-    assert host.free_bytes(f"{tmp_path}/made") > 0
-    host.remove_tree(f"{tmp_path}/made")
+    assert all(path.startswith(f"{place}/made/iolab-") for path in scratch)
+    assert host.free_bytes(f"{place}/made") > 0
+    host.remove_tree(f"{place}/made")
     assert not host.is_directory(scratch[0])
-    assert not host.is_directory(f"{tmp_path}/made")
-    host.remove_tree(f"{tmp_path}/made")  # gone already: nothing happens
+    assert not host.is_directory(f"{place}/made")
+    host.remove_tree(f"{place}/made")  # gone already: nothing happens
 
 
-def test_links_are_followed(host: Host, tmp_path: Path) -> None:
+def test_links_are_followed(host: Host, place: str) -> None:
     if isinstance(host, FakeHost):
-        host.links[f"{tmp_path}/link"] = f"{tmp_path}/real"
-        host.files[f"{tmp_path}/real/x"] = ""
+        host.links[f"{place}/link"] = f"{place}/real"
+        host.files[f"{place}/real/x"] = ""
     else:
-        (tmp_path / "real").mkdir()
-        (tmp_path / "real" / "x").write_text("")
-        (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert host.resolve(f"{tmp_path}/link/x") == f"{tmp_path}/real/x"
-    assert host.list_directory(f"{tmp_path}/link") == ["x"]
+        make(host, f"mkdir {place}/real; : > {place}/real/x; ln -s {place}/real {place}/link")
+    assert host.resolve(f"{place}/link/x") == f"{place}/real/x"
+    assert host.list_directory(f"{place}/link") == ["x"]
 
 
 def running(pid: int) -> bool:
@@ -161,7 +191,7 @@ def running(pid: int) -> bool:
 
 def test_the_environment_of_a_program_is_the_hosts_and_what_is_added(host: Host, tmp_path: Path) -> None:
     code = "import os; print(os.environ['ADDED'], 'PATH' in os.environ)"
-    process = host.start([sys.executable, "-c", code], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e",
+    process = host.start([python_of(host), "-c", code], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e",
                          environment={"ADDED": "a b=c"})
     assert process.wait(30) == 0
     if isinstance(host, FakeHost):
@@ -217,9 +247,9 @@ def test_the_kernels_log_begins_now_and_closes(host: Host) -> None:
         assert host.messages is not None
         host.messages.append("warn  [    1.000000] text")
         assert log.new() == ["warn  [    1.000000] text"]
-    elif os.access("/dev/kmsg", os.W_OK):
+    elif host.run(["sh", "-c", "test -w /dev/kmsg"]).exit_code == 0:
         word = f"iolab test {os.getpid()}"
-        Path("/dev/kmsg").write_text(f"<5>{word}\n")
+        make(host, f"echo '<5>{word}' > /dev/kmsg")
         assert sum(line.startswith("notice[") and line.endswith(word) for line in log.new()) == 1
         assert not any(word in line for line in log.new())
     log.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,15 @@ import pytest
 from pydantic import ValidationError
 
 from iolab import registry
+from iolab.clock import FakeClock
 from iolab.errors import FormatError, RunError
 from iolab.formats.detect import detect
 from iolab.formats.tables import DeviceTable, HostTable
 from iolab.hosts.fake import FakeHost
+from iolab.sources.recorded import RecordedSource
 from support.acting import fake_host
+
+STATUS = "/recording/status.json"
 
 
 @pytest.fixture(params=registry.names("source"))
@@ -23,12 +29,32 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def host() -> FakeHost:
-    return fake_host()
+    made = fake_host()
+    made.files = RecorderFiles(made.files, made.clock)
+    return made
+
+
+class RecorderFiles(dict[str, str]):
+    """The host's files, and the status of a recorder that takes in 100 events a second and loses one."""
+
+    def __init__(self, files: Mapping[str, str], clock: FakeClock) -> None:
+        super().__init__({**files, STATUS: ""})
+        self._clock = clock
+
+    def __getitem__(self, path: str) -> str:
+        if path != STATUS:
+            return super().__getitem__(path)
+        seconds = int(self._clock.monotonic())
+        counts = {name: dict.fromkeys(("block", "syscall"), seconds * number) for name, number in (("events", 100), ("lost", 1))}
+        return json.dumps({"schema": 1, "state": "recording", "deaths": 0, "written_ns": self._clock.realtime_ns(), **counts})
 
 
 def make(kind: str, host: FakeHost, *devices: str) -> Any:
     plugin = registry.load("source", kind)
-    return plugin(plugin.options(), host, host.clock, devices)
+    source = plugin(plugin.options(), host, host.clock, devices)
+    if isinstance(source, RecordedSource):
+        source.attach("/recording")
+    return source
 
 
 def files(directory: Path) -> list[Path]:

@@ -16,8 +16,15 @@ from iolab.hosts.place import Place
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "fio": {"runtime": "3s", "ramp": "1s", "options": {"size": "1m", "numjobs": 2, "rw": "write"}},
+    "picture": {"runtime": "3s", "text": "io", "per_pixel": 30},
 }
-"""Sound options of each kind: two jobs, three seconds after a second's ramp."""
+"""Sound options of each kind that last three seconds."""
+
+LOADS: dict[str, tuple[int, float, float, bool]] = {"fio": (2, 3.0, 1.0, False), "picture": (1, 3.0, 0.0, True)}
+"""What those options ask for: jobs, runtime, ramp, and whether I/Os come at a rate of their own."""
+
+DEVICES = {"fio": "/dev/loop0:/dev/loop1", "picture": "/dev/loop0"}
+"""Devices that each kind can take."""
 
 
 @pytest.fixture(params=registry.names("workload"))
@@ -48,9 +55,9 @@ def test_options_survive_being_written_and_read(kind: str) -> None:
     assert plugin.options.model_validate(options.model_dump(mode="json")) == options
 
 
-def test_it_says_what_it_will_do(workload: Any) -> None:
+def test_it_says_what_it_will_do(kind: str, workload: Any) -> None:
     load = workload.load()
-    assert (load.jobs, load.runtime, load.ramp, load.offered_iops) == (2, 3.0, 1.0, None)
+    assert (load.jobs, load.runtime, load.ramp, load.offered_iops is not None) == LOADS[kind]
     assert load.depth >= 1
     assert load.space_bytes > 0
 
@@ -66,9 +73,9 @@ def test_its_job_is_self_contained_and_stays_in_the_directory_given(workload: An
     assert workload.job(Place("/some/place")) == job
 
 
-def test_a_device_is_all_that_its_job_names(workload: Any) -> None:
-    job = workload.job(Place("/dev/loop0:/dev/loop1", "device"))
-    assert "/dev/loop0:/dev/loop1" in job.files[job.main]
+def test_a_device_is_all_that_its_job_names(kind: str, workload: Any) -> None:
+    job = workload.job(Place(DEVICES[kind], "device"))
+    assert DEVICES[kind] in job.files[job.main]
     assert "directory" not in job.files[job.main]
     assert workload.layout(Place("/dev/loop0", "device")) is None
 

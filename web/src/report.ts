@@ -4,6 +4,7 @@ import { embedded } from "./model/decode";
 import { followAddress, followAnchors, report } from "./model/state";
 import { followTheme } from "./model/theme";
 import "./report.css";
+import "./heatmap.css";
 import { App } from "./views/app";
 
 async function start(home: HTMLElement): Promise<void> {

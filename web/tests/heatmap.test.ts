@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import vectors from "../../tests/vectors/heatmap.json";
 import { countInside, fill, geometry, minus, snapped } from "../src/canvas/cells";
-import { stepOf } from "../src/canvas/paint";
+import { lostBars, stepOf, stripOf } from "../src/canvas/paint";
 import { joinedRows, placeOf } from "../src/canvas/rows";
 import { countAt, type Kind, levelOf, scaleOf } from "../src/canvas/scale";
 import {
@@ -144,6 +144,31 @@ describe("the spaces of a map", () => {
 	});
 });
 
+describe("losses", () => {
+	it("add up by the cells that are shown, and take no room where there are none", () => {
+		const map = group([[0, 0, 1]], 40, 2).maps[0] as HeatMapCounts;
+		expect(stripOf(map)).toBe(0);
+		expect(stripOf(null)).toBe(0);
+		fc.assert(
+			fc.property(
+				fc.array(fc.tuple(fc.integer({ min: 0, max: 39 }), fc.integer({ min: 0, max: 1000 }))),
+				fc.integer({ min: 1, max: 8 }),
+				fc.integer({ min: 0, max: 10 }),
+				(lost, joined, start) => {
+					const shape = { first: start * joined, joined, columns: 3 };
+					const bars = lostBars({ ...map, lost }, shape);
+					const inside = lost.filter(([column]) => column >= shape.first && column < shape.first + 3 * joined);
+					expect([...bars.values()].reduce((sum, one) => sum + one, 0)).toBe(
+						inside.reduce((sum, [, one]) => sum + one, 0),
+					);
+					expect(bars.size).toBe(new Set(inside.map(([column]) => Math.floor(column / joined))).size);
+					expect(stripOf({ ...map, lost })).toBe(lost.length > 0 ? 10 : 0);
+				},
+			),
+		);
+	});
+});
+
 /** A map from cells (column, bucket, count) on buckets of ten. */
 function group(cells: [number, number, number][], columns: number, buckets: number): HeatMapGroup {
 	const sum = new Map<string, number>();
@@ -165,6 +190,8 @@ function group(cells: [number, number, number][], columns: number, buckets: numb
 			counts: sorted.map(([, , count]) => count),
 		},
 		gaps: [],
+		unrecorded: [],
+		lost: [],
 		overlays: [],
 		dimensions: [],
 		notes: [],
@@ -185,6 +212,7 @@ function group(cells: [number, number, number][], columns: number, buckets: numb
 		crops: [[0, 10 * buckets]],
 		lines: [],
 		show_lines: false,
+		difference: false,
 		maps: [map],
 	};
 }

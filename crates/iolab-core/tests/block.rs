@@ -1,139 +1,15 @@
 //! The block layer's records, of three kernels, become I/Os: each once, with its own latency and who asked.
 
+#[path = "support/blocks.rs"]
+mod blocks;
 #[path = "support/rings.rs"]
 mod rings;
 
+use blocks::{fio, read, Bench, Io, Small, DM, LOOP, SDA};
 use iolab_core::block::fields::{Fields, Point, POINTS};
-use iolab_core::block::{Block, Device, Process, World};
-use iolab_core::event::Op;
-use iolab_core::frames::events::{Events, Rows};
-use iolab_core::frames::reader::{Frame, Reader};
-use iolab_core::frames::{frame, Kind};
 use iolab_core::tracefs::merge::Merge;
 use proptest::prelude::*;
 use rings::{page, Kernel, Piece, KERNELS};
-use std::collections::HashMap;
-
-const SDA: u64 = 8 << 20;
-const DM: u64 = 253 << 20;
-const LOOP: u64 = 7 << 20;
-const EPOCH: i64 = 1_000_000;
-
-/// sda has requests, dm-0 has bios, loop0 is not wanted; thread 10 belongs to process 9, process 66 is left out.
-struct Small;
-
-impl World for Small {
-    fn device(&mut self, number: u32) -> Device {
-        let name = match u64::from(number) {
-            SDA => "sda",
-            DM => "dm-0",
-            _ => "loop0",
-        };
-        Device { name: name.into(), wanted: u64::from(number) != LOOP, bios: u64::from(number) == DM }
-    }
-
-    fn process(&mut self, thread: u32, name: &[u8]) -> Process {
-        let pid = if thread == 10 { 9 } else { thread };
-        Process { pid: Some(pid), name: name.to_vec(), excluded: pid == 66 }
-    }
-}
-
-/// An I/O as it was read, in words.
-#[derive(Debug, Default, PartialEq, Eq, Clone)]
-struct Io {
-    time: i64,
-    op: &'static str,
-    device: String,
-    offset: Option<u64>,
-    size: Option<u64>,
-    latency: Option<u64>,
-    queue: Option<u64>,
-    who: Option<(String, u32, u32)>,
-    error: Option<String>,
-    flags: Option<String>,
-}
-
-struct Bench {
-    kernel: Kernel,
-    block: Block,
-    rows: Rows,
-    reader: Reader,
-    names: HashMap<usize, Vec<String>>,
-}
-
-impl Bench {
-    fn new(kernel: &str) -> Self {
-        let kernel = Kernel::read(kernel);
-        let fields = Fields::find(|name| kernel.formats.get(name)).unwrap();
-        Self { kernel, block: Block::new(fields, EPOCH), rows: Rows::default(), reader: Reader::default(), names: HashMap::new() }
-    }
-
-    fn record(&mut self, point: Point, device: u64, sector: u64, sectors: u64, letters: &str, more: &[(&str, u64)]) -> Vec<u8> {
-        let name = POINTS.iter().find(|named| named.1 == point).unwrap().0;
-        let mut fields = vec![("dev", device), ("sector", sector)];
-        if point != Point::Split {
-            fields.push(("nr_sector", sectors));
-        }
-        if matches!(point, Point::Issue | Point::RequestMerged) {
-            fields.push(("bytes", sectors * 512));
-        }
-        fields.extend(more);
-        self.kernel.record(name, &fields, letters)
-    }
-
-    fn at(&mut self, time: u64, point: Point, device: u64, sector: u64, sectors: u64, letters: &str, more: &[(&str, u64)]) {
-        let record = self.record(point, device, sector, sectors, letters, more);
-        self.block.take(point, time, &record, &mut Small, &mut self.rows);
-    }
-
-    /// Queue, issue and completion of one request.
-    fn whole(&mut self, time: u64, sector: u64, letters: &str, thread: u64) {
-        self.at(time, Point::BioQueue, SDA, sector, 8, letters, &[("common_pid", thread)]);
-        self.at(time + 3, Point::Issue, SDA, sector, 8, letters, &[]);
-        self.at(time + 10, Point::Complete, SDA, sector, 8, letters, &[]);
-    }
-
-    fn ios(&mut self) -> Vec<Io> {
-        let frames = self.reader.feed(&frame(Kind::Events, &self.rows.payload("block"))).unwrap();
-        let Frame::Events(events) = &frames[0] else { panic!() };
-        for (number, column) in events.columns.iter().enumerate() {
-            self.names.entry(number).or_default().extend(column.names.iter().cloned());
-        }
-        ios(events, &self.names)
-    }
-}
-
-fn ios(events: &Events, names: &HashMap<usize, Vec<String>>) -> Vec<Io> {
-    let column = |number: usize, width: usize, row: usize| {
-        let column = &events.columns[number];
-        let mut value = [0; 8];
-        value[..width].copy_from_slice(&column.values[row * width..][..width]);
-        (column.valid[row] == 1).then(|| u64::from_le_bytes(value))
-    };
-    let name = |number: usize, row: usize| column(number, 4, row).map(|id| names[&number][id as usize].clone());
-    let io = |row| Io {
-        time: column(0, 8, row).unwrap() as i64 - EPOCH,
-        op: Op::ALL[column(1, 1, row).unwrap() as usize].name(),
-        device: name(9, row).unwrap(),
-        offset: column(5, 8, row),
-        size: column(6, 8, row),
-        latency: column(3, 8, row),
-        queue: column(4, 8, row),
-        who: name(10, row).map(|who| (who, column(7, 4, row).unwrap() as u32, column(8, 4, row).unwrap() as u32)),
-        error: name(15, row),
-        flags: name(16, row),
-    };
-    (0..events.rows).map(io).collect()
-}
-
-fn fio(pid: u32, thread: u32) -> Option<(String, u32, u32)> {
-    Some(("fio".into(), pid, thread))
-}
-
-fn read(time: i64, sector: u64) -> Io {
-    let (device, size) = ("sda".to_owned(), Some(4096));
-    Io { time, op: "read", device, offset: Some(sector * 512), size, latency: Some(7), queue: Some(3), who: fio(9, 10), ..Io::default() }
-}
 
 #[test]
 fn the_same_pages_in_three_kernels() {
@@ -147,7 +23,8 @@ fn the_same_pages_in_three_kernels() {
         merge.push(0, page(&bench.kernel.layout, 100, &[Piece::Data(0, queue), Piece::Data(3, issue)]), 1000);
         let Bench { kernel, block, rows, .. } = &mut bench;
         merge.drain(1000, |_, time, record| {
-            let (_, point, _) = POINTS.into_iter().find(|named| record[..2] == kernel.formats[named.0].id.to_le_bytes()).unwrap();
+            let (_, point, _) =
+                POINTS.into_iter().find(|named| record[..2] == kernel.formats[named.0].id.to_le_bytes()).unwrap();
             block.take(point, time, record, &mut Small, rows);
         });
         let expected = Io { error: Some("EREMOTEIO".into()), flags: Some("A".into()), ..read(110, 80) };

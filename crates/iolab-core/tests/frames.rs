@@ -124,8 +124,6 @@ fn the_sample_is_read_and_its_names_go_once() {
 
 #[test]
 fn what_does_not_fit_is_refused_in_words() {
-    let mut tail = vec![5; 9];
-    tail[..5].copy_from_slice(&[1, b'x', 1, 0, 0]);
     assert!(refused(Kind::Events, b"").contains("ends early"));
     assert!(refused(Kind::Events, &[0, 0, 0, 0, 0]).contains("readable name"));
     assert!(refused(Kind::Events, &[1, b'x', 0, 0, 0, 0]).contains("without time_ns"));

@@ -11,8 +11,11 @@ use rings::{page, Kernel, Piece, KERNELS};
 
 const LAYOUT: Layout = Layout { timestamp: 0, commit: 8, commit_size: 8, data: 16, size: 4096 };
 
-/// Times and data of a page's records, and how reading ended.
-fn read(page: &[u8]) -> (Vec<(u64, Vec<u8>)>, Result<(), &'static str>) {
+/// Time and data of a record.
+type Timed = (u64, Vec<u8>);
+
+/// A page's records, and how reading ended.
+fn read(page: &[u8]) -> (Vec<Timed>, Result<(), &'static str>) {
     let mut records = Vec::new();
     let head = match Head::of(page, &LAYOUT) {
         Ok(head) => head,
@@ -99,7 +102,8 @@ fn pages_of_a_kernel() {
     };
     let names: Vec<String> = records.iter().map(name).collect();
     assert_eq!(names, ["block_bio_queue", "block_rq_issue", "block_rq_complete"].repeat(3));
-    let field = |record: usize, field: &str| kernel.formats[&names[record]].number(field).unwrap().of(&records[record].1);
+    let field =
+        |record: usize, field: &str| kernel.formats[&names[record]].number(field).unwrap().of(&records[record].1);
     for read in 0..3 {
         for record in read * 3..read * 3 + 3 {
             assert_eq!(field(record, "sector"), Some(read as u64 * 8));
@@ -144,7 +148,11 @@ fn descriptions_that_lack_something_say_what() {
 #[test]
 fn a_record_from_the_future_is_refused() {
     let mut merge = Merge::new(LAYOUT, 1);
-    merge.push(0, page(&LAYOUT, 50, &[Piece::Data(0, vec![1; 4]), Piece::Extend(1 << 58), Piece::Data(0, vec![2; 4])]), 100);
+    merge.push(
+        0,
+        page(&LAYOUT, 50, &[Piece::Data(0, vec![1; 4]), Piece::Extend(1 << 58), Piece::Data(0, vec![2; 4])]),
+        100,
+    );
     merge.push(0, page(&LAYOUT, 60, &[Piece::Data(0, vec![3; 4])]), 100);
     let mut seen = Vec::new();
     merge.drain(u64::MAX, |_, time, data| seen.push((time, data[0])));

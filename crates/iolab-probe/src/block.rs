@@ -125,7 +125,6 @@ impl Source for BlockSource {
         let unfit = |error: iolab_core::error::TraceError| Failure::not_possible(error.0);
         let fields = Fields::find(|name| formats.get(name)).map_err(unfit)?;
         self.block = Some(Block::new(fields, self.epoch_ns));
-        self.machine.look_around();
         self.tasks = formats.get("task_newtask").and_then(|made| {
             let number = |name| made.number(name).ok();
             Some(Tasks {
@@ -136,6 +135,10 @@ impl Source for BlockSource {
             })
         });
         Ok(())
+    }
+
+    fn started(&mut self) {
+        self.machine.look_around();
     }
 
     fn facts(&self) -> Map<String, Value> {

@@ -81,7 +81,8 @@ impl Names {
             Some(Kind::File(identity)) => Some(identity),
             None => None,
         };
-        let asked = self.asked.as_ref().is_none_or(|asked| asked.contains(&identity.map_or(device, |(device, _)| device)));
+        let asked =
+            self.asked.as_ref().is_none_or(|asked| asked.contains(&identity.map_or(device, |(device, _)| device)));
         let path = self.directory(&directory).map(|mut path| {
             if path.last() != Some(&b'/') {
                 path.push(b'/');
@@ -95,7 +96,12 @@ impl Names {
     fn at(&mut self, handle: &Handle<'_>) -> Option<OwnedFd> {
         let mount = self.file_systems.get(&handle.file_system)?;
         let place = self.open.entry(handle.file_system).or_insert_with(|| {
-            open(&mount.path, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK, Mode::empty()).ok()
+            open(
+                &mount.path,
+                OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK,
+                Mode::empty(),
+            )
+            .ok()
         });
         fanotify_handle::open(place.as_ref()?.as_fd(), handle).ok()
     }

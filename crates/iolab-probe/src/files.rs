@@ -53,10 +53,8 @@ impl Files {
     pub fn look(&mut self, pid: u32, number: u32) -> Option<Looked> {
         let link = format!("/proc/{pid}/fd/{number}");
         let path = readlink(link.as_str()).ok()?.into_vec();
-        let other = |ring| Looked {
-            seen: SeenDescriptor { opened: Opened::Other, flags: 0, position: 0, alone: false },
-            ring,
-        };
+        let other =
+            |ring| Looked { seen: SeenDescriptor { opened: Opened::Other, flags: 0, position: 0, alone: false }, ring };
         if path.first() != Some(&b'/') || path.starts_with(b"/memfd:") {
             return Some(other(path == b"anon_inode:[io_uring]"));
         }
@@ -185,7 +183,11 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
         let looked = files.look(own, file.as_raw_fd() as u32).unwrap().seen;
         let Opened::File(seen) = &looked.opened else { panic!("still a file") };
-        assert_eq!(seen.path.as_deref(), Some(path.as_os_str().as_bytes()), "only the kernel's own remark is taken off");
+        assert_eq!(
+            seen.path.as_deref(),
+            Some(path.as_os_str().as_bytes()),
+            "only the kernel's own remark is taken off"
+        );
         let (reader, _writer) = nix::unistd::pipe().unwrap();
         assert_eq!(files.look(own, reader.as_raw_fd() as u32).unwrap().seen.opened, Opened::Other);
         let status = std::fs::File::open("/proc/self/status").unwrap();

@@ -6,8 +6,28 @@ use std::path::{Path, PathBuf};
 
 /// File systems whose files are the kernel's words, not data.
 const OF_THE_KERNEL: [&str; 22] = [
-    "autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "cpuset", "debugfs", "devpts", "efivarfs", "fusectl",
-    "hugetlbfs", "mqueue", "nsfs", "proc", "pstore", "resctrl", "rpc_pipefs", "securityfs", "selinuxfs", "sysfs", "tracefs",
+    "autofs",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "cpuset",
+    "debugfs",
+    "devpts",
+    "efivarfs",
+    "fusectl",
+    "hugetlbfs",
+    "mqueue",
+    "nsfs",
+    "proc",
+    "pstore",
+    "resctrl",
+    "rpc_pipefs",
+    "securityfs",
+    "selinuxfs",
+    "sysfs",
+    "tracefs",
 ];
 
 /// A mounted file system.
@@ -75,7 +95,11 @@ fn mount(line: &[u8]) -> Option<Mount> {
     let mut words = line.split(|&byte| byte == b' ');
     let mut text = || std::str::from_utf8(words.next()?).ok();
     let id = text()?.parse().ok()?;
-    let (major, minor) = { text()?; text()? }.split_once(':')?;
+    let (major, minor) = {
+        text()?;
+        text()?
+    }
+    .split_once(':')?;
     let device = makedev(major.parse().ok()?, minor.parse().ok()?);
     let (root, path) = (unescaped(words.next()?), unescaped(words.next()?));
     let kind = words.skip_while(|word| *word != b"-").nth(1)?;
@@ -88,7 +112,8 @@ fn unescaped(word: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word;
     while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..3).filter(|digits| first == b'\\' && digits.iter().all(|digit| (b'0'..b'8').contains(digit)));
+        let digits =
+            after.get(..3).filter(|digits| first == b'\\' && digits.iter().all(|digit| (b'0'..b'8').contains(digit)));
         match digits {
             Some(digits) => {
                 bytes.push(digits.iter().fold(0u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')));

@@ -51,6 +51,9 @@ pub trait Source {
     /// The descriptions of those tracepoints that there are, by name, before any record.
     fn bind(&mut self, formats: &HashMap<&'static str, Format>) -> Result<(), Failure>;
 
+    /// Records come in from now on: what was there before is looked at here, before the reader is told that all is ready.
+    fn started(&mut self) {}
+
     /// What the reader is told at the beginning, besides the name.
     fn facts(&self) -> Map<String, Value>;
 

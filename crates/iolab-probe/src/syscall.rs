@@ -35,7 +35,6 @@ pub struct SyscallSource {
     skipped: u64,
     last_ns: u64,
     lossy: bool,
-    started: bool,
     events: u64,
 }
 
@@ -62,25 +61,11 @@ impl SyscallSource {
             skipped: 0,
             last_ns: 0,
             lossy: false,
-            started: false,
             events: 0,
         })
     }
 
-    /// What all processes have open, now that every change of it makes a record.
-    fn start(&mut self) {
-        let (processes, beyond) = files_start::all(&mut self.files, std::process::id());
-        if beyond {
-            eprintln!("iolab-probe: more descriptors are open than are looked at; the others are asked for when used");
-        }
-        self.tracker.start(processes, monotonic_ns());
-        self.started = true;
-    }
-
     fn work(&mut self, rows: &mut Rows) {
-        if !self.started {
-            self.start();
-        }
         if let Some(watch) = &self.watch {
             watch.take().into_iter().for_each(|notice| self.tracker.notice(notice));
             self.files.set_all_watched(watch.is_complete());
@@ -147,6 +132,16 @@ impl Source for SyscallSource {
             )),
         }
         Ok(())
+    }
+
+    /// What all processes have open, now that every change of it makes a record.
+    fn started(&mut self) {
+        let (processes, beyond) = files_start::all(&mut self.files, std::process::id());
+        if beyond {
+            self.words
+                .push("more descriptors are open than are looked at: the others are asked for when used".to_owned());
+        }
+        self.tracker.start(processes, monotonic_ns());
     }
 
     fn facts(&self) -> Map<String, Value> {

@@ -73,6 +73,7 @@ impl Traced {
             by_number.insert(format.id, *place);
         }
         instance.switch(true)?;
+        source.started();
         let mut facts = source.facts();
         facts.insert("ring_kib".into(), json!(instance.ring_kib()));
         if let Some(words) = facts.entry("words").or_insert_with(|| json!([])).as_array_mut() {

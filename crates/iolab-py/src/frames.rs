@@ -1,5 +1,6 @@
 //! Frames for Python: `FrameReader` of `iolab._core`.
 
+use iolab_core::error::TraceError;
 use iolab_core::frames::events::{Events, COLUMNS};
 use iolab_core::frames::reader::{Frame, Reader};
 use iolab_core::frames::{samples, Kind};
@@ -30,7 +31,9 @@ impl FrameReader {
             out.append(match frame {
                 Frame::Events(events) => of_events(py, &events)?,
                 Frame::Samples(samples) => of_samples(py, &samples)?,
-                Frame::Words(kind, json) => of_words(py, kind, &json)?,
+                Frame::Words(kind, json) => of_words(py, kind, &json).inspect_err(|error| {
+                    self.reader.refuse(TraceError::new(error.value(py).to_string()));
+                })?,
             })?;
         }
         Ok(out)

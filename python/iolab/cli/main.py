@@ -16,12 +16,14 @@ import click
 COMMANDS = {
     "run": ("run", "make", "Do a study: every cell of it, block by block, with what watches it."),
     "record": ("record", "make", "Record every I/O from the kernel: by device, file and process."),
+    "live": ("live", "make", "Record, and show it in a browser while it comes."),
     "import": ("importing", "make", "Import a tree of fio and iostat files, or a published table."),
     "show": ("show", "look", "Show what is in it: runs, verdicts with their reasons, metrics, environment."),
     "compare": ("compare", "look", "Compare every variant with the baseline, with intervals and tests."),
     "report": ("report", "look", "Write the report as one HTML file, or its charts as files."),
     "heatmap": ("heatmap", "look", "Draw latency, offset or size over time: in the terminal, as picture or page."),
     "query": ("query", "look", "Ask a trace or recording for a statistic: a number over time, by whom, or a map."),
+    "view": ("view", "look", "Show recordings and traces in a browser, and to programs."),
     "rig": ("rig", "tend", "Build, start and end throw-away machines to measure on."),
     "catalog": ("catalog", "tend", "List what can be named: metrics, units, formats, gates, targets..."),
 }

@@ -72,7 +72,7 @@ def _strip(panel: Panel, theme: Theme, top: int) -> str:
     if not panel.lost:
         return ""
     wide = WIDTH / panel.columns
-    bars = "".join(f"M{_LEFT + column * wide:.1f} {top + _STRIP}v{-(_STRIP - 2) * level:.1f}h{max(wide, 1.5):.1f}V{top + _STRIP}z"
+    bars = "".join(f"M{_LEFT + column * wide:.1f} {top + _STRIP}v{-(_STRIP - 2) * level:.1f}h{max(wide, 2.5):.1f}V{top + _STRIP}z"
                    for column, level in panel.lost.levels().items())
     return (f'<path d="{bars}" fill="{theme.lost}"/><rect x="{_LEFT}" y="{top}" width="{WIDTH}" height="{_STRIP}" fill="none" '
             f'stroke="{theme.faint}"/><text x="{_LEFT + WIDTH + 8}" y="{top + _STRIP}" fill="{theme.lost}">lost</text>')

@@ -37,6 +37,9 @@ _TURBO = ((f"{_CPU}/intel_pstate/no_turbo", "0"), (f"{_CPU}/cpufreq/boost", "1")
 def host_facts(host: Host) -> Facts:
     """Facts of the machine; what a kernel doesn't tell is left out, never guessed."""
     found = Facts(facts={"host": host.name})
+    elsewhere = getattr(host, "connection_facts", None)
+    if elsewhere is not None:
+        found.facts.update(elsewhere())
     kernel = text_or_none(host, "/proc/sys/kernel/osrelease")
     if kernel:
         found.fingerprint["kernel"] = found.facts["kernel"] = kernel

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..charts.reference import Reference
 from .assemble import assemble
 from .html import render
+from .maps import run_maps
 from .source import Source
 
 
@@ -21,5 +22,6 @@ def build_report(results: Source, base: Path | None = None, references: Sequence
 
     Raises IolabError where the page's script has not been built (`make setup`).
     """
+    maps = run_maps(results)
     payload, details = assemble(results, results.path if base is None else base, references)
-    return render(payload, details)
+    return render(payload, details, maps)

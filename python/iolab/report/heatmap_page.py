@@ -10,6 +10,7 @@ import numpy as np
 
 from ..heatmap import overlays, words
 from ..heatmap.figure import Named
+from ..heatmap.lost import lost_of, unrecorded, without
 from ..heatmap.model import View, frame_of, gaps
 from ..heatmap.theme import DARK, LIGHT, Palette, Theme
 from ..recording.counts import UNITS, HeatCounts, alike
@@ -45,15 +46,19 @@ def build(groups: Sequence[tuple[View, Sequence[Named]]], title: str, *, conditi
     from .. import __version__
 
     document = HeatMapPage(
-        generator=f"iolab {__version__}", title=title, conditions=list(conditions), notes=list(notes), light=_colours(LIGHT),
-        dark=_colours(DARK), groups=[_group(view, maps, percentiles) for view, maps in groups])
+        generator=f"iolab {__version__}", title=title, conditions=list(conditions), notes=list(notes), light=colours(LIGHT),
+        dark=colours(DARK), groups=[group_of(view, maps, percentiles) for view, maps in groups])
     return html.page("heatmap", title, document.generator, {"iolab-heatmap": document}, _without_script(document))
 
 
-def _group(view: View, maps: Sequence[Named], percentiles: bool) -> HeatMapGroup:
+def group_of(view: View, maps: Sequence[Named], percentiles: bool, *, steps: int = 0, joined: int = 1) -> HeatMapGroup:
+    """Maps of one y on common axes. FormatError where nothing is left to draw.
+
+    Args:
+        steps: how many steps coarser than counted the buckets are at least. joined: columns that the finest percentiles are of.
+    """
     full = [named.counts for named in maps]
     frame = frame_of(full, view)
-    steps = 0
     while steps < 3 and max(len(each.coarser(steps=steps).count) for each in full) > CELLS:
         steps += 1
     shown = alike([each.coarser(steps=steps) for each in full])
@@ -72,21 +77,24 @@ def _group(view: View, maps: Sequence[Named], percentiles: bool) -> HeatMapGroup
         columns=columns, bounds=grid.bounds(first, last).tolist(), y_scale=view.y_scale, color=view.color, low=frame.low, high=frame.high,
         least=min(least, frame.low) if view.y_scale == "log" else least,
         crops=[(share, frame_of(full, View(view.y_scale, share)).high) for share in CROPS],
-        lines=overlays.names() if lined else [], show_lines=percentiles and lined,
-        maps=[_map(named, counts, steps, first, columns, lined) for named, counts in zip(maps, shown, strict=True)])
+        lines=overlays.names() if lined else [], show_lines=percentiles and lined, difference=len(maps) == 2,
+        maps=[_map(named, counts, steps, first, columns, joined if lined else 0) for named, counts in zip(maps, shown, strict=True)])
 
 
-def _map(named: Named, counts: HeatCounts, steps: int, first: int, columns: int, lined: bool) -> HeatMapCounts:
+def _map(named: Named, counts: HeatCounts, steps: int, first: int, columns: int, joined: int) -> HeatMapCounts:
     dimensions = []
     for dimension in named.dimensions:
         coarse = alike([counts, *(part.coarser(steps=steps) for _, part in dimension.parts)])[1:]
         dimensions.append(DimensionParts(name=dimension.name, parts=[
             PartCounts(name=name, cells=_sparse(part, first, columns, counts.t0_ns))
             for (name, _), part in zip(dimension.parts, coarse, strict=True)]))
+    blind = unrecorded(named.counts, counts.columns)
+    idle = without(tuple((float(start), float(end)) for start, end in gaps(named.counts)), blind)
     return HeatMapCounts(
         label=named.label, begins=words.begins(counts), columns=counts.columns, events=counts.events,
-        cells=_sparse(counts, first, columns, counts.t0_ns), gaps=gaps(named.counts), dimensions=dimensions,
-        overlays=_overlays(named.counts, columns) if lined else [],
+        cells=_sparse(counts, first, columns, counts.t0_ns), gaps=_whole(idle), unrecorded=_whole(blind),
+        lost=list(lost_of(named.counts, counts.columns).columns), dimensions=dimensions,
+        overlays=_overlays(named.counts, columns, joined) if joined else [],
         notes=[note for note in [*words.losses(counts)] if note])
 
 
@@ -97,8 +105,12 @@ def _sparse(counts: HeatCounts, first: int, columns: int, t0_ns: int) -> SparseC
                         counts=counts.count.tolist())
 
 
-def _overlays(counts: HeatCounts, columns: int) -> list[OverlayLevel]:
-    levels, joined = [], 1
+def _whole(spans: Sequence[tuple[float, float]]) -> list[tuple[int, int]]:
+    return [(round(start), round(end)) for start, end in spans]
+
+
+def _overlays(counts: HeatCounts, columns: int, joined: int) -> list[OverlayLevel]:
+    levels = []
     while True:
         across = -(-columns // joined)
         lines = overlays.lines(counts.coarser(columns=joined), across)
@@ -109,9 +121,10 @@ def _overlays(counts: HeatCounts, columns: int) -> list[OverlayLevel]:
         joined *= 2
 
 
-def _colours(theme: Theme) -> ThemeColours:
+def colours(theme: Theme) -> ThemeColours:
+    """A theme for canvases."""
     return ThemeColours(background=theme.background, text=theme.text, faint=theme.faint, grid=theme.grid, hatch=theme.hatch,
-                        palette=_hex(theme.palette), signed=_hex(theme.signed), lines=list(theme.lines))
+                        palette=_hex(theme.palette), signed=_hex(theme.signed), lines=list(theme.lines), lost=theme.lost)
 
 
 def _hex(palette: Palette) -> str:

@@ -37,7 +37,8 @@ class OverlayLevel(Model):
 
 
 class HeatMapCounts(Model):
-    """One map. `gaps` are spans of columns without any I/O where some was due; `begins` says when, where that is known."""
+    """One map. `gaps` are spans of columns without any I/O where some was due, `unrecorded` those in which nothing was recorded; `lost`
+    are (column, records lost), 0 where nobody knows how many; `begins` says when, where that is known."""
 
     label: str
     begins: str
@@ -45,6 +46,8 @@ class HeatMapCounts(Model):
     events: int
     cells: SparseCounts
     gaps: list[tuple[int, int]]
+    unrecorded: list[tuple[int, int]]
+    lost: list[tuple[int, int]]
     overlays: list[OverlayLevel]
     dimensions: list[DimensionParts]
     notes: list[str]
@@ -54,7 +57,7 @@ class HeatMapGroup(Model):
     """Maps of one y on common axes: `bounds` are the rows' bounds in `unit`, one more than rows; `low`..`high` is shown at first.
 
     `least` is where a logarithmic axis begins; `crops` are (share left above, where the map then ends). `lines` name the overlays;
-    of two maps the page shows the difference, second minus first.
+    of two maps the page shows the difference, second minus first, where `difference` says so.
     """
 
     y: Literal["latency", "offset", "size"]
@@ -72,6 +75,7 @@ class HeatMapGroup(Model):
     crops: list[tuple[float, float]]
     lines: list[str]
     show_lines: bool
+    difference: bool
     maps: list[HeatMapCounts]
 
 
@@ -86,6 +90,7 @@ class ThemeColours(Model):
     palette: str
     signed: str
     lines: list[str]
+    lost: str
 
 
 class HeatMapPage(Model):

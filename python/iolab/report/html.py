@@ -10,6 +10,8 @@ from html import escape
 from importlib import resources
 
 from ..errors import IolabError
+from ..heatmap import words
+from .map_payload import Maps, RunMap
 from .payload import Details, Model, Payload
 
 ICON = (
@@ -19,10 +21,12 @@ ICON = (
 """Three bars; inside the file, so that no browser asks for another."""
 
 
-def render(payload: Payload, details: Details) -> str:
+def render(payload: Payload, details: Details, maps: Maps | None = None) -> str:
     """The whole page. Raises IolabError where the page's script has not been built."""
-    documents = {"iolab-report": payload, "iolab-details": details}
-    return page("report", payload.title, payload.generator, documents, _without_script(payload))
+    documents: dict[str, Model] = {"iolab-report": payload, "iolab-details": details}
+    if maps is not None:
+        documents["iolab-maps"] = maps
+    return page("report", payload.title, payload.generator, documents, _without_script(payload, maps))
 
 
 def page(bundle: str, title: str, generator: str, documents: Mapping[str, Model], without_script: str) -> str:
@@ -84,10 +88,20 @@ def _embedded(name: str, document: Model) -> str:
     return f'<script type="application/gzip;base64" id="{name}">{packed(document)}</script>'
 
 
-def _without_script(payload: Payload) -> str:
+def _without_script(payload: Payload, maps: Maps | None) -> str:
     """Title and summary for readers whose browser runs no scripts."""
     parts = [f"<main><h1>{escape(payload.title)}</h1><p>Tables and charts need JavaScript; this is the summary.</p>"]
     for part in payload.summary:
         items = "".join(f"<li>{escape(sentence.text)}</li>" for sentence in part.sentences)
         parts.append(f"<h2>{escape(part.title)}</h2><ul>{items}</ul>")
+    if maps is not None and maps.cells:
+        lines = dict.fromkeys(_map_line(payload, cell.title, part.of[place], each.events) for cell in maps.cells for part in cell.maps[:1]
+                              for place, each in enumerate(part.group.maps))
+        parts.append(f"<h2>Heat maps</h2><p>They need JavaScript; recorded were:</p><ul>{''.join(lines)}</ul>")
     return "".join([*parts, "</main>"])
+
+
+def _map_line(payload: Payload, cell: str, one: RunMap, events: int) -> str:
+    where = f", {cell}" if cell else ""
+    seen = " at the block layer" if one.seen == "block" else ""
+    return f"<li>run {escape(payload.runs.ids[one.run])} ({escape(one.variant + where)}): {escape(words.ios(events))}{seen}</li>"

@@ -14,12 +14,13 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from .heatmap_payload import HeatMapPage
+from .map_payload import Maps
 from .payload import Details, Model, Payload
 
 SCHEMA_FILE = Path("schemas/report.schema.json")
 TYPES_FILE = Path("web/src/generated/report.ts")
 
-PAGES: dict[str, tuple[type[Model], ...]] = {"report": (Payload, Details), "heatmap": (HeatMapPage,)}
+PAGES: dict[str, tuple[type[Model], ...]] = {"report": (Payload, Details, Maps), "heatmap": (HeatMapPage,)}
 """Each built page with the documents that it is given."""
 
 _PLAIN = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}

@@ -14,7 +14,7 @@ from ..formats.detect import detect
 from ..formats.tables import DeviceSamples, DeviceTable, FioLogTable, FioOutput, HostTable
 from ..verdict import Verdict
 from . import device_metrics, fio_metrics, monitor_metrics, target_metrics
-from .evidence import measured_files, read_environment
+from .evidence import measured_files, read_environment, read_io_log
 from .facts import DamagedFile, Monitor, RunFacts
 from .gates.base import Gate
 from .gates.stall import moved_series, stalls
@@ -72,7 +72,7 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
         devices=devices, monitor_files=tuple(read.monitor_files), monitors=_monitors(read, plan.window),
         host_busy=monitor_metrics.mean_busy(host), series=series, damaged=tuple(read.damaged),
         environment=environment, reference=reference or {}, host=_host_numbers(recorded),
-        target=target_metrics.read_target(run_dir))
+        target=target_metrics.read_target(run_dir), io_log=read_io_log(run_dir))
     gates: list[Gate] = [gate() for gate in registry.load_all("gate")]
     verdict = Verdict.of(reason for gate in gates for reason in gate.judge(facts))
     observations = [*fio_metrics.observations(facts), *device_metrics.observations(devices, read.device_files),

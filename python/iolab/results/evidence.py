@@ -22,7 +22,10 @@ ENVIRONMENT_FILE = "environment.json"
 
 TARGET_FILE = "target.json"
 
-OWN_FILES = {PLAN_FILE, ENVIRONMENT_FILE, TARGET_FILE}
+IO_LOG_FILE = "log_ios.json"
+"""What became of fio's log of every I/O, where it kept one."""
+
+OWN_FILES = {PLAN_FILE, ENVIRONMENT_FILE, TARGET_FILE, IO_LOG_FILE}
 """Files of a run directory that iolab itself writes about the run, as opposed to what tools measured."""
 
 
@@ -72,8 +75,18 @@ def measured_files(run_dir: Path) -> list[Path]:
 
 def read_environment(directory: Path) -> dict[str, Any]:
     """`environment.json` of a run or of a results directory; empty where there is none or it is damaged."""
+    return _document(directory / ENVIRONMENT_FILE)
+
+
+def read_io_log(run_dir: Path) -> dict[str, Any]:
+    """`log_ios.json` of a run: `recording` (below the results), `label` of its mark there, `events` and `latency` percentiles by operation,
+    or the `problem`; empty where there is none or it is damaged."""
+    return _document(run_dir / IO_LOG_FILE)
+
+
+def _document(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads((directory / ENVIRONMENT_FILE).read_text("utf-8"))
+        data = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}

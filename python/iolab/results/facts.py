@@ -54,6 +54,7 @@ class RunFacts:
         damaged: files that could not be read.
         environment, reference: this run's host facts and those of the results' first run on that host.
         target: what the target said of the run (`target.json`), empty where it said nothing.
+        io_log: what became of the log of every I/O (`log_ios.json`), empty where there was none.
         host: further facts of the host, `memory_bytes` and `cpus` among them, where known.
     """
 
@@ -71,6 +72,7 @@ class RunFacts:
     reference: Mapping[str, str] = field(default_factory=dict)
     host: Mapping[str, float] = field(default_factory=dict)
     target: Mapping[str, Any] = field(default_factory=dict)
+    io_log: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def options(self) -> Mapping[str, str]:

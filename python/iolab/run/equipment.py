@@ -10,12 +10,16 @@ from typing import cast
 from .. import registry
 from ..clock import Clock
 from ..hosts.base import Host
+from ..hosts.mirror import scratch_on
 from ..sources.base import Source
+from ..sources.recorded import RecordedSource
 from ..study.cells import Cell
 from ..study.load import Study
 from ..study.plan import run_seconds
 from ..targets.base import NOTHING_ALLOWED, Permissions, Target
 from ..workloads.base import Workload
+from .commands import MARK
+from .recording import StudyRecorder, Wanted
 
 SCRATCH = "scratch"
 """Directory under the results where targets without a path of their own are made."""
@@ -29,6 +33,9 @@ class Equipment:
         self._study, self._host, self._clock, self._directory = study, host, clock, directory
         self._noticed, self._permissions = noticed, permissions
         self._left_out: set[str] = set()
+        wanted = Wanted.of(study.sources, {name: registry.load("source", name) for name in study.sources})
+        marked = {MARK: str(directory.absolute())}
+        self.recorder = None if wanted is None else StudyRecorder(wanted, host, clock, directory, marked, noticed)
         self._targets: dict[str, Target] = {}
         self._workloads = {id(cell): cast(Workload, registry.load("workload", cell.workload_kind)(cell.workload))
                            for cell in study.cells}
@@ -54,6 +61,8 @@ class Equipment:
         fit = []
         for name, options in self._study.sources.items():
             source = cast(Source, registry.load("source", name)(options, self._host, self._clock, self.target(cell).devices()))
+            if isinstance(source, RecordedSource) and self.recorder is not None:
+                source.attach(str(self.recorder.directory))
             reason = source.unfit()
             if reason is None:
                 fit.append(source)
@@ -63,8 +72,13 @@ class Equipment:
         return fit
 
     def tools(self) -> Mapping[str, str]:
-        """Versions of the programs that the workloads need, all there; then have the jobs tried without I/O."""
+        """Versions of the programs that the workloads need, all there; then have the jobs tried without I/O.
+
+        RunError where that fails, or where what is to be recorded can't be.
+        """
         found = self.versions()
+        if self.recorder is not None:
+            self.recorder.check()
         for kind in self._kinds():
             registry.load("workload", kind).check(self._host, {cell.label(): self.workload(cell) for cell in self._study.cells
                                                                if cell.workload_kind == kind})
@@ -101,7 +115,7 @@ class Equipment:
             scratch = self._directory / (SCRATCH if number == 1 else f"{SCRATCH}-{number}")
             plugin = registry.load("target", cell.target_kind)
             writes = any(self.workload(other).load().writes for other in self._study.cells if self._target_keys[id(other)] == key)
-            self._targets[key] = cast(Target, plugin(cell.target, self._host, str(scratch.absolute()), self._permissions, writes))
+            self._targets[key] = cast(Target, plugin(cell.target, self._host, scratch_on(self._host, scratch), self._permissions, writes))
 
 
 def _target_key(cell: Cell) -> str:

@@ -27,7 +27,9 @@ from .environment import write_run_environment
 from .hooks import Hooks, variables
 from .interrupts import Interrupts
 from .load import LoadRunner
+from .log_ios import keep_ios
 from .record import RunEnd, plan_of
+from .recording import StudyRecorder
 
 KERNEL_FILE = "dmesg.txt"
 SCHEMA = 1
@@ -55,9 +57,9 @@ class Executor:
 
     def __init__(self, host: Host, clock: Clock, interrupts: Interrupts, hooks: Hooks, commands: CommandRunner, *,
                  waiting: Callable[[PlannedRun, float, float, Mapping[str, float]], None], launched: Callable[[str, Process], None],
-                 noticed: Callable[[str], None], kernel_log: KernelLog | None = None) -> None:
+                 noticed: Callable[[str], None], kernel_log: KernelLog | None = None, recorder: StudyRecorder | None = None) -> None:
         self._host, self._clock, self._interrupts = host, clock, interrupts
-        self._hooks, self._commands, self._kernel_log = hooks, commands, kernel_log
+        self._hooks, self._commands, self._kernel_log, self._recorder = hooks, commands, kernel_log, recorder
         self._waiting, self._launched, self._noticed = waiting, launched, noticed
 
     def execute(self, setting: RunSetting) -> RunEnd:
@@ -74,6 +76,8 @@ class Executor:
             end = RunEnd("failed", str(error))
         except OSError as error:
             end = RunEnd("failed", f"its evidence can't be written: {error.strerror or error}")
+        if end.status == "finished":
+            keep_ios(setting.directory, load, end.window, self._host.name, self._noticed)
         self._record(setting, load, end)
         return end
 
@@ -119,6 +123,8 @@ class Executor:
         actions = Actions(setting.actions, self._host, self._clock, self._commands, setting.directory, words, self._noticed)
         if self._kernel_log is not None:
             self._kernel_log.new()  # what came before is of no load
+        if self._recorder is not None:
+            self._recorder.begin()
         try:
             end = runner.run(setting.directory, job, load, setting.sources, actions,
                              launched=lambda process: self._launched(setting.name, process),
@@ -128,7 +134,9 @@ class Executor:
         window = setting.workload.window(setting.directory)
         if window is not None:
             add_marks(setting.directory, setting.workload.marks(window))
-        return replace(end, window=window, place=place)
+        recording = {} if self._recorder is None else self._recorder.end(setting.name, window, {
+            "variant": setting.run.cell.variant, "factors": dict(setting.run.cell.factors), "block": setting.run.block})
+        return replace(end, window=window, place=place, recording=recording)
 
     def _lay_out(self, runner: LoadRunner, setting: RunSetting, place: Place) -> RunEnd:
         """For a cold start the files are laid out by a job of its own, then put out of memory."""

@@ -76,6 +76,8 @@ class LoadRunner:
         return RunEnd(status, f"the files can't be laid out: {reason}" if status == "failed" else reason)
 
     def _start(self, directory: Path, job: Job, prefix: str) -> Process:
+        for folder in job.folders:
+            (directory / folder).mkdir(exist_ok=True)
         for name, text in job.files.items():
             (directory / name).write_text(text, "utf-8")
         (directory / f"{prefix}{COMMAND_FILE}").write_text(shlex.join(job.command) + "\n", "utf-8")

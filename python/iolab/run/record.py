@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..hosts.place import Place
@@ -20,7 +20,7 @@ class RunEnd:
 
     Attributes:
         exit_code: the load's, None where there was none. window: see `RunPlan`. job, place: what was executed, and where.
-        pid, pid_started: of the load, see `hosts.base.Process`.
+        pid, pid_started: of the load, see `hosts.base.Process`. recording: where its events are, see `recording.StudyRecorder.end`.
     """
 
     status: Status
@@ -31,6 +31,7 @@ class RunEnd:
     place: Place | None = None
     pid: int | None = None
     pid_started: int | None = None
+    recording: Mapping[str, Any] = field(default_factory=dict)
 
 
 def plan_of(run: PlannedRun, name: str, load: Load, end: RunEnd, *, host: str, tools: Mapping[str, str], sources: Sequence[Source],
@@ -47,6 +48,8 @@ def plan_of(run: PlannedRun, name: str, load: Load, end: RunEnd, *, host: str, t
         extra["place"] = asdict(end.place)
     if end.pid is not None:
         extra["pid"], extra["pid_started_ticks"] = end.pid, end.pid_started
+    if end.recording:
+        extra["recording"] = dict(end.recording)
     if end.reason:
         extra["failure"] = end.reason
     return RunPlan(run=name, variant=run.cell.variant, factors=dict(run.cell.factors), repetition=run.repetition, block=run.block,

@@ -93,6 +93,9 @@ class StudyRunner:
                 self._note_ground("opened", missing, ground, {}, runs=len(plan.runs))
             for note in self._equipment.notes():
                 self._listener.noticed(note)
+            if self._equipment.recorder is not None:
+                stack.callback(self._equipment.recorder.stop)
+                self._equipment.recorder.start(self._equipment.targets)
             self._listener.planned(self._study, plan, self._directory)
             outcome = self._do(plan, missing, past, ground, interrupts)
         self._listener.outcome(outcome)
@@ -151,7 +154,8 @@ class StudyRunner:
             if kernel_log is not None:
                 stack.callback(kernel_log.close)
             executor = Executor(self._host, self._clock, interrupts, hooks, self._commands, waiting=self._listener.waiting,
-                                launched=self._launched, noticed=self._listener.noticed, kernel_log=kernel_log)
+                                launched=self._launched, noticed=self._listener.noticed, kernel_log=kernel_log,
+                                recorder=self._equipment.recorder)
             ends = self._runs(plan, missing, ground, interrupts, hooks, executor, begin)
         finished = len(past.done) + sum(end.status == "finished" for end in ends)
         failed = sum(end.status == "failed" for end in ends)

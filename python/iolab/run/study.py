@@ -59,7 +59,7 @@ def run_study(path: Path, output: Path | None = None, *, listener: ProgressListe
             runner = StudyRunner(study, directory, heard, clock or SystemClock(), host or LocalHost(), options)
             with interrupts or Interrupts(
                     lambda: heard.noticed("stopping after this run; press Ctrl-C again to stop now")) as stops:
-                runner.run(stops, reproduce=_command_line(path, output, study, options))
+                runner.run(stops, reproduce=_command_line(path, output, study, options, host))
     except OSError as error:
         hint = ("what was measured is kept: make room, then go on with --resume" if begun(directory)
                 else "choose another directory with -o")
@@ -69,8 +69,9 @@ def run_study(path: Path, output: Path | None = None, *, listener: ProgressListe
     return directory
 
 
-def _command_line(path: Path, output: Path | None, study: Study, options: RunnerOptions) -> list[str]:
+def _command_line(path: Path, output: Path | None, study: Study, options: RunnerOptions, host: Host | None) -> list[str]:
     flags = ["--destructive"] if options.permissions.destructive else []
+    flags += ["--host", str(words)] if (words := getattr(host, "words", None)) else []
     return ["iolab", "run", str(path), *(["-o", str(output)] if output is not None else []), *study.changes.arguments(), *flags]
 
 

@@ -85,6 +85,10 @@ class ActionTable(_Table):
         return Action(self.at, self.mark or (self.command.text[:200] if self.command else ""), self.command)
 
 
+RECORDED = frozenset({"block", "syscall"})
+"""Sources that record events: they stand beside the usual ones, which the gates need, where nothing else is named."""
+
+
 def _default_sources() -> dict[str, dict[str, Any]]:
     return {"diskstats": {}, "cpu": {}, "memory": {}}
 
@@ -96,7 +100,7 @@ class StudyFile(_Table):
     target: dict[str, Any] = Field(default_factory=lambda: {"kind": "directory"}, description="what is measured")
     workload: dict[str, Any] = Field(description="a table: what drives the target, such as kind = \"fio\"")
     sources: dict[str, dict[str, Any]] = Field(default_factory=_default_sources,
-                                               description="what is watched meanwhile, a table each")
+                                               description="what is watched meanwhile, a table each, or a list of names")
     factors: list[FactorSet] = Field(default_factory=lambda: [FactorSet()],
                                      description="what is swept, name = [levels]; [[factors]] gives several sets, whose cells are joined")
     variants: dict[str, VariantTable] = Field(default_factory=lambda: {"baseline": VariantTable()},
@@ -108,6 +112,16 @@ class StudyFile(_Table):
     @classmethod
     def _directory_by_default(cls, target: dict[str, Any]) -> dict[str, Any]:
         return {"kind": "directory", **target}
+
+    @field_validator("sources", mode="before")
+    @classmethod
+    def _names_alone(cls, sources: Any) -> Any:
+        return {name: {} for name in sources} if isinstance(sources, list) and all(isinstance(name, str) for name in sources) else sources
+
+    @field_validator("sources")
+    @classmethod
+    def _beside_the_usual(cls, sources: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        return {**_default_sources(), **sources} if sources and sources.keys() <= RECORDED else sources
 
     @field_validator("factors")
     @classmethod

@@ -36,10 +36,11 @@ def json_schema() -> dict[str, Any]:
         properties[kind] = {"description": properties[kind]["description"], "anyOf": tables}
     sets = properties["factors"]
     properties["factors"] = {"description": sets["description"], "anyOf": [sets["items"], {"type": "array", "items": sets["items"]}]}
-    properties["sources"] = {
-        "description": properties["sources"]["description"], "type": "object", "additionalProperties": False,
-        "properties": {name: _options("source", name, definitions) for name in registry.BUILT_IN["source"]},
-    }
+    properties["sources"] = {"description": properties["sources"]["description"], "anyOf": [
+        {"type": "object", "additionalProperties": False,
+         "properties": {name: _options("source", name, definitions) for name in registry.BUILT_IN["source"]}},
+        {"type": "array", "items": {"enum": list(registry.BUILT_IN["source"])}, "uniqueItems": True},
+    ]}
     variant = definitions[VariantTable.__name__]["properties"]
     for kind in ("target", "workload"):
         variant[kind] = {"description": variant[kind]["description"], "anyOf": [

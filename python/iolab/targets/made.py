@@ -16,8 +16,10 @@ from typing import Any
 
 from ..errors import RunError
 from ..hosts.base import Host
+from ..hosts.mirror import here, scratch_on
 from .commands import pause, tried
 from .mounts import mounts
+from .zpool_pool import remove as remove_pools
 
 SUFFIX = ".made"
 IMAGES = "disk-"
@@ -31,13 +33,13 @@ class Made:
 
     def __init__(self, scratch: str) -> None:
         self._scratch = scratch
-        self._path = Path(scratch + SUFFIX)
+        self._path = Path(here(scratch) + SUFFIX)
 
     def note(self, kind: str, **data: Any) -> None:
         """Record what is about to be made, durably. Raises OSError.
 
-        Kinds: `directory` (path), `mount` (path, sources), `filesystem` (device, uuid). The images of loop devices need no line
-        of their own: they lie in a directory that has one.
+        Kinds: `directory` (path), `mount` (path, sources), `filesystem` (device, uuid), `pool` (name, devices). The images of
+        loop devices need no line of their own: they lie in a directory that has one.
         """
         if "path" in data:
             data["path"] = self._relative(data["path"])
@@ -56,7 +58,9 @@ class Made:
             return [f"{self._path} can't be read: {error.strerror or error}"]
         directories = [self._absolute(record["path"]) for record in records if record["made"] == "directory"]
         loops = {node: image for directory in directories for node, image in _loops(host, directory)}
-        left: list[str] = []
+        pools = [record for record in records if record["made"] == "pool"]
+        left: list[str] = remove_pools(host, {record["name"] for record in pools},
+                                       {device for record in pools for device in record["devices"]}) if pools else []
         for record in records:
             if record["made"] == "mount":
                 left += _unmount(host, self._absolute(record["path"]), {*loops, *record["sources"]})
@@ -84,7 +88,8 @@ class Made:
         for line in self._path.read_text("utf-8", "replace").split("\n")[:-1]:
             try:
                 record = json.loads(line)
-                fields = {"directory": ("path",), "mount": ("path", "sources"), "filesystem": ("device", "uuid")}[record["made"]]
+                fields = {"directory": ("path",), "mount": ("path", "sources"), "filesystem": ("device", "uuid"),
+                          "pool": ("name", "devices")}[record["made"]]
                 if all(field in record for field in fields):
                     yield record
             except (ValueError, KeyError, TypeError):
@@ -105,7 +110,7 @@ def clean_leftovers(host: Host, directory: Path) -> list[str]:
     Call it with the results' lock held and before any target is made. Returns what could not be removed, in words.
     """
     found = sorted(directory.absolute().glob(f"*{SUFFIX}"))
-    return [word for path in found for word in Made(str(path)[: -len(SUFFIX)]).undo(host)]
+    return [word for path in found for word in Made(scratch_on(host, path.with_name(path.name[: -len(SUFFIX)]))).undo(host)]
 
 
 def _loops(host: Host, directory: str) -> Iterator[tuple[str, str]]:

@@ -49,13 +49,14 @@ class Job:
     Attributes:
         command: argument list, started in the run's evidence directory.
         files: name to text, written there first. main: the file among them that is "the exact job".
-        limit: seconds after which it hangs and is ended.
+        limit: seconds after which it hangs and is ended. folders: made there beforehand, for what its tool leaves.
     """
 
     command: tuple[str, ...]
     files: Mapping[str, str]
     main: str
     limit: float
+    folders: tuple[str, ...] = ()
 
 
 class Workload(Protocol):

@@ -14,12 +14,13 @@ from ..hosts.place import Place
 from ..results.marks import Mark
 from .base import Job, Load, Workload
 from .fio_check import check_jobs
+from .fio_ios import FOLDER, io_logs, span_ns
 from .fio_job import JOB_FILE, LAYOUT_FILE, LAYOUT_OUTPUT, OUTPUT_FILE, job_sections
 from .fio_jobfile import Section
 from .fio_model import FioOptions
 from .fio_names import KNOWN, RESERVED
 from .fio_options import depth, direction, job_text, laid_out, offered_iops, space_bytes
-from .fio_sections import resolve
+from .fio_sections import NAME, resolve
 from .fio_steps import DEVICES, as_data
 
 SPARE_SECONDS = 60.0
@@ -34,7 +35,8 @@ class FioWorkload:
     """fio with one job section, `numjobs` times; with the sections of a job file; or with a load that rises within the run.
 
     iolab adds: the place, runtime and time_based, ramp_time, group_reporting, and per-second logs of rate and bandwidth,
-    one file each over all jobs of a section, stamped with the wall clock (runs of two seconds and more).
+    one file each over all jobs of a section, stamped with the wall clock (runs of two seconds and more). With `log_ios` the
+    logs hold every I/O instead, and those per second are summed from them after the run.
     """
 
     name: ClassVar[str] = "fio"
@@ -70,6 +72,9 @@ class FioWorkload:
         for name, workload in jobs.items():
             assert isinstance(workload, FioWorkload)
             sections[name] = workload._resolved.sections
+            if workload._resolved.log_ios and getattr(host, "scratch", None) is not None:
+                # programs there work in a mirror of the run's directory that has no folders of its own
+                raise RunError("log_ios works on this machine alone", where=host.name, hint="run the study there, or leave log_ios out")
         check_jobs(host, sections)
 
     def load(self) -> Load:
@@ -88,6 +93,8 @@ class FioWorkload:
         if found.steps:
             assert self._given.steps is not None
             facts["steps"] = as_data(found.steps, self._given.steps.factor, apart=found.apart)
+        if found.log_ios:
+            facts["log_ios"] = True
         if found.notes:
             facts["notes"] = list(found.notes)
         options = dict(sections[0].options)
@@ -106,7 +113,8 @@ class FioWorkload:
         files = {JOB_FILE: _text(sections)}
         if self._given.job is not None:
             files["given.fio"] = self._given.job
-        return Job(("fio", *readonly, "--output-format=json+", f"--output={OUTPUT_FILE}", JOB_FILE), files, JOB_FILE, self._limit())
+        command = ("fio", *readonly, "--output-format=json+", f"--output={OUTPUT_FILE}", JOB_FILE)
+        return Job(command, files, JOB_FILE, self._limit(), folders=(FOLDER,) if self._resolved.log_ios else ())
 
     def layout(self, place: Place) -> Job | None:
         """The same job, ended once its files are there; devices have none."""
@@ -128,7 +136,8 @@ class FioWorkload:
                      for step in self._resolved.steps)
 
     def window(self, run_dir: Path) -> tuple[int, int] | None:
-        """By fio's own clock: from its start time where it tells (3.36 and later), else back from the end of its jobs."""
+        """By fio's own clock: back from its last I/O where it logs each, from its start time where it tells (3.36 and later), else back
+        from the end of its jobs."""
         from ..formats.fio_json import FioJson  # here: readers are needed after a run, not to plan one
 
         try:
@@ -139,6 +148,9 @@ class FioWorkload:
         if not lengths or max(lengths) <= 0:
             return None
         length = round((self._resolved.runtime if self._resolved.apart else max(lengths)) * 1e9)
+        logged = span_ns(io_logs(run_dir / FOLDER, NAME))
+        if logged is not None:  # fio's end is told after all its logs are written, which may take seconds
+            return logged[1] - length, logged[1]
         starts = [job.start_ns for job in found.jobs if job.start_ns is not None]
         if starts:
             begin = min(starts) + round(self._resolved.ramp * 1e9)

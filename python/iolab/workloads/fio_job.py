@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..errors import RunError
 from ..hosts.place import Place
+from .fio_ios import log_options
 from .fio_jobfile import Section
 from .fio_options import Scalar, synchronous
 from .fio_sections import Resolved
@@ -37,7 +38,7 @@ def job_sections(resolved: Resolved, place: Place, *, rising: str = "", logs: bo
     made: list[Section] = []
     for section, own in zip(sections, places, strict=True):
         options = {**own, **_length(resolved), **section.options, **({"create_only": 1} if create_only else {})}
-        if logs and resolved.runtime >= SHORTEST_LOGGED:
+        if logs and (resolved.log_ios or resolved.runtime >= SHORTEST_LOGGED):
             options = {**options, **_logs(resolved, section, several=len(sections) > 1), **section.options}
         if len(sections) > 1:
             options = {"new_group": 1, **options} if made else options
@@ -58,8 +59,10 @@ def _length(resolved: Resolved) -> dict[str, Scalar]:
 
 
 def _logs(resolved: Resolved, section: Section, *, several: bool) -> dict[str, Scalar]:
-    """One file per kind over all jobs of the section, stamped with the wall clock."""
+    """One file per kind over all jobs of the section, stamped with the wall clock; with `log_ios`, one per job of every I/O."""
     prefix = f"{LOG_PREFIX}-{''.join(char if char.isalnum() else '-' for char in section.name)}" if several else LOG_PREFIX
+    if resolved.log_ios:
+        return log_options(section, prefix)
     own: dict[str, Scalar] = {"write_bw_log": prefix, "write_iops_log": prefix, "log_avg_msec": 1000, "log_unix_epoch": 1,
                               "per_job_logs": 0}
     if resolved.steps:

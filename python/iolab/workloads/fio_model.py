@@ -53,6 +53,9 @@ class FioOptions(Options):
     compressibility: Annotated[float | None, Field(
         ge=0, le=100, description="share of the data that can be compressed away, per cent")] = None
     steps: Annotated[StepOptions | None, Field(description="raise a factor within the run, step by step")] = None
+    log_ios: Annotated[bool, Field(
+        description="keep every I/O of every run (latency, offset, size) in a recording, for heat maps; fio's memory holds them "
+                    "until the run ends")] = False
 
     @model_validator(mode="before")
     @classmethod

@@ -10,6 +10,7 @@ from ..errors import UsageError
 from ..hosts.options import OptionProblem
 from ..units import parse_fio_time
 from .compressibility import DECIDED, data_options
+from .fio_ios import log_notes, log_problems
 from .fio_jobfile import KEY, Section, read_job_file
 from .fio_model import FioOptions
 from .fio_names import ALIASES, OBSOLETE, SET_BY_IOLAB
@@ -29,6 +30,7 @@ class Resolved:
     Attributes:
         sections: every job with all its options; runtime, ramp: seconds; time_based: as in the model, defaults filled in.
         steps: of a load that rises, in order; `apart` says that its sections run one after the other, not together.
+        log_ios: whether fio logs every I/O.
         notes: what was changed about the study's words, for the user. problems: why this can't be run.
     """
 
@@ -38,6 +40,7 @@ class Resolved:
     time_based: bool
     steps: tuple[Step, ...] = ()
     apart: bool = False
+    log_ios: bool = False
     notes: tuple[str, ...] = ()
     problems: list[OptionProblem] = field(default_factory=list)
 
@@ -70,7 +73,10 @@ def resolve(given: FioOptions) -> Resolved:
         found.append(OptionProblem(("runtime",), "is missing", "length of the measured window, such as runtime = \"60s\""))
     ramp = given.ramp if given.ramp is not None else timing.ramp or 0.0
     time_based = timing.time_based if given.time_based is None else given.time_based
-    return Resolved(tuple(sections), runtime or 0.0, ramp, time_based or bool(steps), steps, apart, tuple(notes), found)
+    if given.log_ios:
+        found += log_problems(sections, job_file=given.job is not None)
+        notes.update(dict.fromkeys(log_notes(sections, (runtime or 0.0) / (len(steps) if apart else 1))))
+    return Resolved(tuple(sections), runtime or 0.0, ramp, time_based or bool(steps), steps, apart, given.log_ios, tuple(notes), found)
 
 
 def _given_sections(given: FioOptions, timing: _Timing, notes: dict[str, None]) -> tuple[list[Section], list[OptionProblem]]:

@@ -10,7 +10,7 @@ import pytest
 BASE = {"units", "errors", "verdict", "clock", "registry", "metrics", "_core", "stats", "__init__"}
 READING = BASE | {"formats", "recording", "statistics"}
 JUDGING = READING | {"results", "compare"}
-ACTING = {"hosts", "targets", "workloads", "sources", "study", "recorder", "run"}
+ACTING = {"hosts", "rigs", "targets", "workloads", "sources", "study", "recorder", "run"}
 SHOWING = {"heatmap", "charts", "report"}
 ALLOWED = {
     **dict.fromkeys(BASE, BASE),
@@ -20,7 +20,7 @@ ALLOWED = {
     "results": READING | {"results"},
     "compare": JUDGING,
     "hosts": JUDGING | {"hosts"},
-    **{name: JUDGING | {"hosts", name} for name in ("targets", "workloads", "sources")},
+    **{name: JUDGING | {"hosts", name} for name in ("rigs", "targets", "workloads", "sources")},
     "study": JUDGING | ACTING - {"recorder", "run"},
     "recorder": READING | {"hosts", "sources", "recorder"},
     "run": JUDGING | ACTING,

@@ -1,7 +1,9 @@
-"""Workloads of real fio are told apart by what their maps show. The pictures are left in pytest's directory, to be looked at."""
+"""Workloads of real fio are told apart by what their maps show. The pictures are kept, to be looked at: below `tests/artefacts/`, or where
+IOLAB_ARTEFACTS says."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from iolab.recording.trace import Trace, counts_alike
 pytestmark = pytest.mark.real
 LAYOUT = Layout(columns=40, height=64, least=1)
 SIZE = 64 * 2**20
+ARTEFACTS = Path(os.environ.get("IOLAB_ARTEFACTS") or Path(__file__).parents[2] / "artefacts") / "maps"
 
 
 def fio_log(fio: str, folder: Path, name: str, *jobs: str, direct: bool = True) -> Path:
@@ -32,9 +35,15 @@ def fio_log(fio: str, folder: Path, name: str, *jobs: str, direct: bool = True) 
         pytest.skip(f"no direct I/O here: {done.stderr.strip()[:200]}")
     assert done.returncode == 0, done.stderr
     log = folder / f"{name}_lat.log"
-    assert run(["heatmap", str(log), "--y", "all", "-o", str(folder / f"{name}.png")]) == 0
-    assert (folder / f"{name}.png").stat().st_size > 10_000
+    picture(f"{name}.png", log, "--y", "all")
     return log
+
+
+def picture(name: str, *arguments: str | Path) -> None:
+    """Draw maps among the artefacts."""
+    ARTEFACTS.mkdir(parents=True, exist_ok=True)
+    assert run(["heatmap", *(str(each) for each in arguments), "-o", str(ARTEFACTS / name)]) == 0
+    assert (ARTEFACTS / name).stat().st_size > 5_000
 
 
 def panel(log: Path, y: Y) -> Panel:
@@ -77,6 +86,7 @@ def test_cached_and_direct_reads_are_two_bands_in_the_latency_map(fio: str, tmp_
     assert (tmp_path / "data").read_bytes()  # now it is in the cache
     cached = Trace(fio_log(fio, tmp_path, "cached", "--name=c", "--rw=randread", "--bs=16k", "--number_ios=3000", "--rate_iops=3000",
                            direct=False))
+    picture("direct-and-cached.png", direct.path, cached.path)
     maps = counts_alike([direct, cached], lambda trace, interval: trace.counts("latency", interval_ns=interval, columns=100))
     # on one map, as if both had been recorded together
     (both,) = panels([Named("both", merge(maps))], View("log", 0.02), LAYOUT)

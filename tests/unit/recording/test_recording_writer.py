@@ -38,7 +38,8 @@ def everything(recording: Recording) -> pa.Table:
     """All events, sealed and hot, as they stand in the files."""
     sealed, hot = recording.snapshot()
     assert [each.number for each in recording.segments()] == sorted(each.number for each in recording.segments())
-    return pa.concat_tables([*(pq.read_table(each.path, page_checksum_verification=True).cast(EVENTS) for each in sealed), hot])
+    return pa.concat_tables([*(pq.read_table(each.path, page_checksum_verification=True).cast(EVENTS) for each in sealed),
+                             hot if hot is not None else EVENTS.empty_table()])
 
 
 @settings(max_examples=15, deadline=None)

@@ -140,6 +140,7 @@ def test_a_problem_prints_as_file_line_key_wrong_allowed(tmp_path: Path) -> None
     (WORKLOAD + "[variants]", "variants", "has no variant"),
     (WORKLOAD + "[variants.a]\nworkloat.runtime = 1", "variants.a.workloat", "is unknown"),
     (WORKLOAD + "[sources.diskstats]\ninterval = 0", "sources.diskstats.interval", "is 0"),
+    ("sources = ['blok']\n" + WORKLOAD, "sources.blok", "unknown source"),
     (WORKLOAD + "runtime = 3", "workload.options.runtime", "can't be set here"),
     (WORKLOAD + 'exec_prerun = "rm -rf /"', "workload.options.exec_prerun", "can't be set here"),
     (WORKLOAD + 'ioengine = "exec"', "workload.options.ioengine", "can't be used"),
@@ -207,3 +208,20 @@ def test_damage_raises_the_projects_errors_alone(tmp_path_factory: pytest.TempPa
     except IolabError as error:
         said = str(error)
     assert said.startswith(str(path))
+
+
+@pytest.mark.parametrize(("given", "expected"), [
+    ('sources = ["block"]', ["diskstats", "cpu", "memory", "block"]),
+    ('sources = ["block", "syscall"]', ["diskstats", "cpu", "memory", "block", "syscall"]),
+    ('sources = ["pressure", "block"]', ["pressure", "block"]),
+    ('sources = ["cpu"]', ["cpu"]),
+    ("sources = []", []),
+])
+def test_sources_may_be_a_list_of_names_and_recorded_ones_replace_nothing(given: str, expected: list[str], tmp_path: Path) -> None:
+    assert list(read(tmp_path, f"{given}\n{WORKLOAD}").sources) == expected
+
+
+def test_a_recorded_source_as_a_table_replaces_nothing_either(tmp_path: Path) -> None:
+    study = read(tmp_path, f'{WORKLOAD}[sources.block]\ndevices = ["sdb"]\n')
+    assert list(study.sources) == ["diskstats", "cpu", "memory", "block"]
+    assert study.sources["block"].devices == ["sdb"]  # type: ignore[attr-defined]

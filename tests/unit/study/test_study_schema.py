@@ -90,7 +90,7 @@ def _keys(schema: Any, names: bool = False) -> Iterator[str]:
         for key, value in schema.items():
             if names:
                 yield key
-            yield from _keys(value, names=key == "properties")
+            yield from _keys(value, names=key == "properties" and not names)
     elif isinstance(schema, list):
         for each in schema:
             yield from _keys(each)

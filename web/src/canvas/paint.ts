@@ -35,6 +35,7 @@ export function paint(context: CanvasRenderingContext2D, picture: Picture): void
 	if (picture.lines && picture.map) paintLines(context, picture, picture.map);
 	if (picture.brush) paintBrush(context, picture, picture.brush);
 	context.restore();
+	if (picture.map && stripOf(picture.map)) paintStrip(context, picture, picture.map);
 	paintAxes(context, picture);
 	paintLegend(context, picture);
 }
@@ -78,7 +79,7 @@ function paintCells(
 function paintGaps(context: CanvasRenderingContext2D, { group, map, span, box, colours }: Picture) {
 	context.strokeStyle = colours.hatch;
 	context.lineWidth = 1;
-	for (const [from, to] of map?.gaps ?? []) {
+	for (const [from, to] of [...(map?.gaps ?? []), ...(map?.unrecorded ?? [])]) {
 		const left = Math.max(box.left, xPixel(box, span, from * group.interval_ns));
 		const right = Math.min(box.left + box.width, xPixel(box, span, to * group.interval_ns));
 		if (right - left < 1) continue;
@@ -94,6 +95,48 @@ function paintGaps(context: CanvasRenderingContext2D, { group, map, span, box, c
 		context.stroke();
 		context.restore();
 	}
+}
+
+/** Height of the strip of losses under a map; none where nothing was lost. */
+export function stripOf(map: HeatMapCounts | null): number {
+	return map && map.lost.length > 0 ? 10 : 0;
+}
+
+/** Records lost in the shown columns, those of one cell added up: a bar's height is by the logarithm, an unknown number is lowest. */
+export function lostBars(map: HeatMapCounts, cells: Pick<Cells, "first" | "joined" | "columns">): Map<number, number> {
+	const found = new Map<number, number>();
+	for (const [column, lost] of map.lost) {
+		const cell = Math.floor((column - cells.first) / cells.joined);
+		if (cell >= 0 && cell < cells.columns) found.set(cell, (found.get(cell) ?? 0) + lost);
+	}
+	return found;
+}
+
+function paintStrip(context: CanvasRenderingContext2D, picture: Picture, map: HeatMapCounts) {
+	const { group, cells, span, box, colours } = picture;
+	const [top, height] = [box.top + box.height, stripOf(map)];
+	const bars = lostBars(map, cells);
+	const most = Math.log2(1 + Math.max(0, ...bars.values()));
+	context.save();
+	context.beginPath();
+	context.rect(box.left, top, box.width, height);
+	context.clip();
+	context.fillStyle = colours.lost;
+	for (const [cell, lost] of bars) {
+		const left = xPixel(box, span, (cells.first + cell * cells.joined) * group.interval_ns);
+		const right = xPixel(box, span, (cells.first + (cell + 1) * cells.joined) * group.interval_ns);
+		const tall = (height - 2) * (0.3 + (most > 0 ? 0.7 * (Math.log2(1 + lost) / most) : 0));
+		context.fillRect(left, top + height - tall, Math.max(2, right - left), tall);
+	}
+	context.restore();
+	context.font = FONT;
+	context.fillStyle = colours.lost;
+	context.textAlign = "left";
+	context.textBaseline = "middle";
+	context.fillText("lost", box.left + box.width + 8, top + height / 2 + 1);
+	context.strokeStyle = colours.faint;
+	context.lineWidth = 1;
+	context.strokeRect(box.left - 0.5, top - 0.5, box.width + 1, height + 1);
 }
 
 /** Percentiles and mean of spans long enough that a line can be followed: at most a hundred across. */
@@ -148,7 +191,8 @@ function paintBrush(context: CanvasRenderingContext2D, { span, axis, box, colour
 	context.globalAlpha = 1;
 }
 
-function paintAxes(context: CanvasRenderingContext2D, { group, span, axis, box, colours }: Picture) {
+function paintAxes(context: CanvasRenderingContext2D, { group, map, span, axis, box, colours }: Picture) {
+	const foot = box.top + box.height + stripOf(map);
 	context.font = FONT;
 	context.fillStyle = colours.text;
 	context.strokeStyle = colours.faint;
@@ -168,9 +212,9 @@ function paintAxes(context: CanvasRenderingContext2D, { group, span, axis, box, 
 	context.textBaseline = "top";
 	for (const tick of linearTicks(span.from, span.to, Math.max(2, Math.floor(box.width / 80)), "ns")) {
 		const x = xPixel(box, span, tick.value);
-		context.moveTo(x, box.top + box.height);
-		context.lineTo(x, box.top + box.height + 5);
-		context.fillText(tick.label, x, box.top + box.height + 8);
+		context.moveTo(x, foot);
+		context.lineTo(x, foot + 5);
+		context.fillText(tick.label, x, foot + 8);
 	}
 	context.stroke();
 }
@@ -180,7 +224,7 @@ function paintLegend(context: CanvasRenderingContext2D, { group, map, scale, box
 	const palette = steps(signed ? colours.signed : colours.palette);
 	const x = box.left + box.width + 14;
 	const tall = Math.min(120, box.height - 60);
-	const foot = box.top + box.height - 16;
+	const foot = box.top + box.height - (stripOf(map) > 0 ? 24 : 16);
 	for (let i = 0; i < tall; i++) {
 		context.fillStyle = palette[Math.floor((i / (tall - 1)) * (palette.length - 1))] ?? colours.text;
 		context.fillRect(x, foot - i - 1, 12, 1.2);

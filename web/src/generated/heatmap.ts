@@ -6,7 +6,10 @@ export interface DimensionParts {
 	parts: PartCounts[];
 }
 
-/** One map. `gaps` are spans of columns without any I/O where some was due; `begins` says when, where that is known. */
+/**
+ * One map. `gaps` are spans of columns without any I/O where some was due, `unrecorded` those in which nothing was recorded; `lost`
+ * are (column, records lost), 0 where nobody knows how many; `begins` says when, where that is known.
+ */
 export interface HeatMapCounts {
 	label: string;
 	begins: string;
@@ -14,6 +17,8 @@ export interface HeatMapCounts {
 	events: number;
 	cells: SparseCounts;
 	gaps: [number, number][];
+	unrecorded: [number, number][];
+	lost: [number, number][];
 	overlays: OverlayLevel[];
 	dimensions: DimensionParts[];
 	notes: string[];
@@ -23,7 +28,7 @@ export interface HeatMapCounts {
  * Maps of one y on common axes: `bounds` are the rows' bounds in `unit`, one more than rows; `low`..`high` is shown at first.
  *
  * `least` is where a logarithmic axis begins; `crops` are (share left above, where the map then ends). `lines` name the overlays;
- * of two maps the page shows the difference, second minus first.
+ * of two maps the page shows the difference, second minus first, where `difference` says so.
  */
 export interface HeatMapGroup {
 	y: "latency" | "offset" | "size";
@@ -41,6 +46,7 @@ export interface HeatMapGroup {
 	crops: [number, number][];
 	lines: string[];
 	show_lines: boolean;
+	difference: boolean;
 	maps: HeatMapCounts[];
 }
 
@@ -84,4 +90,5 @@ export interface ThemeColours {
 	palette: string;
 	signed: string;
 	lines: string[];
+	lost: string;
 }

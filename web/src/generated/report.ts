@@ -6,6 +6,12 @@ export interface Assumption {
 	runs: number;
 }
 
+/** Maps of one y and one cell, of all variants and repetitions on the same axes; `of` is parallel to `group.maps`. */
+export interface CellMaps {
+	of: RunMap[];
+	group: HeatMapGroup;
+}
+
 /** A chart: a Vega-Lite specification whose data are names of datasets; `table` names the dataset of its CSV. */
 export interface ChartItem {
 	name: string;
@@ -36,11 +42,61 @@ export interface Details {
 	left_out: string;
 }
 
+/** A dimension and what its values did; together they are the map. */
+export interface DimensionParts {
+	name: string;
+	parts: PartCounts[];
+}
+
 /** A fact of the environment; several `values` where runs differ in it. */
 export interface Fact {
 	name: string;
 	values: string[];
 	runs: number[];
+}
+
+/**
+ * One map. `gaps` are spans of columns without any I/O where some was due, `unrecorded` those in which nothing was recorded; `lost`
+ * are (column, records lost), 0 where nobody knows how many; `begins` says when, where that is known.
+ */
+export interface HeatMapCounts {
+	label: string;
+	begins: string;
+	columns: number;
+	events: number;
+	cells: SparseCounts;
+	gaps: [number, number][];
+	unrecorded: [number, number][];
+	lost: [number, number][];
+	overlays: OverlayLevel[];
+	dimensions: DimensionParts[];
+	notes: string[];
+}
+
+/**
+ * Maps of one y on common axes: `bounds` are the rows' bounds in `unit`, one more than rows; `low`..`high` is shown at first.
+ *
+ * `least` is where a logarithmic axis begins; `crops` are (share left above, where the map then ends). `lines` name the overlays;
+ * of two maps the page shows the difference, second minus first, where `difference` says so.
+ */
+export interface HeatMapGroup {
+	y: "latency" | "offset" | "size";
+	title: string;
+	unit: "ns" | "B";
+	weight: "count" | "time";
+	interval_ns: number;
+	columns: number;
+	bounds: number[];
+	y_scale: "log" | "linear";
+	color: "rank" | "log" | "linear";
+	low: number;
+	high: number;
+	least: number;
+	crops: [number, number][];
+	lines: string[];
+	show_lines: boolean;
+	difference: boolean;
+	maps: HeatMapCounts[];
 }
 
 /** How many runs stand at a level of trust, and what the level means. */
@@ -63,11 +119,37 @@ export interface Link {
 	href: string | null;
 }
 
+/** A combination of factor levels with its maps. */
+export interface MapCell {
+	title: string;
+	maps: CellMaps[];
+}
+
+/** The maps of all runs that have some, by cell; `notes` say what was left out. */
+export interface Maps {
+	light: ThemeColours;
+	dark: ThemeColours;
+	cells: MapCell[];
+	notes: string[];
+}
+
 /** How one kind of number came about. */
 export interface MethodPart {
 	id: string;
 	title: string;
 	text: string[];
+}
+
+/** Percentiles and mean where `joined` columns are one: a row of values for each of the group's `lines`, null where nothing was. */
+export interface OverlayLevel {
+	joined: number;
+	values: ((number | null)[])[];
+}
+
+/** The counts of one value of a dimension, such as op = read. */
+export interface PartCounts {
+	name: string;
+	cells: SparseCounts;
 }
 
 /** Everything that the page shows before a run is opened. */
@@ -124,6 +206,14 @@ export interface RunDetail {
 	spans: [number, number][];
 }
 
+/** A map of a group: of which run (its place in `Payload.runs.ids`), and who saw the I/Os, fio or the block layer. */
+export interface RunMap {
+	run: number;
+	variant: string;
+	repetition: number;
+	seen: "fio" | "block";
+}
+
 /** What a gate said of a run. */
 export interface RunReason {
 	code: string;
@@ -159,6 +249,13 @@ export interface Sentence {
 	tone: "better" | "worse" | "plain" | "caution";
 	section: string | null;
 	under: boolean;
+}
+
+/** Counts by column: those of column c are `rows[k]`, `counts[k]` for k from `starts[c]` to `starts[c + 1]`. */
+export interface SparseCounts {
+	starts: number[];
+	rows: number[];
+	counts: number[];
 }
 
 /** Series that share an axis: a quantity as a whole and by device, in the unit named; `note` says what was thinned. */
@@ -224,6 +321,19 @@ export interface TableRow {
 export interface TextBlock {
 	title: string;
 	text: string;
+}
+
+/** Colours for canvases; palettes are `rrggbb` after each other, from few to many, or far fewer to far more. */
+export interface ThemeColours {
+	background: string;
+	text: string;
+	faint: string;
+	grid: string;
+	hatch: string;
+	palette: string;
+	signed: string;
+	lines: string[];
+	lost: string;
 }
 
 /** An arm of the comparison. */

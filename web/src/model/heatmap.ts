@@ -78,7 +78,7 @@ export function drawn(
 			colour,
 		);
 	const [first, second] = cells;
-	if (!first || !second) return { cells, scale, difference: null };
+	if (!group.difference || !first || !second) return { cells, scale, difference: null };
 	const change = minus(second, first);
 	return { cells: [...cells, change], scale, difference: frozen?.difference ?? scaleOf([change.counts], colour) };
 }

@@ -1,7 +1,9 @@
+import { hasMaps } from "../model/maps";
 import { report } from "../model/state";
 import { theme, toggleTheme } from "../model/theme";
 import { Background } from "./background";
 import { Comparison } from "./comparison";
+import { RunMaps } from "./maps";
 import { Panel } from "./panel";
 import { Runs } from "./runs";
 import { Summary, Verdicts } from "./summary";
@@ -48,6 +50,7 @@ export function App() {
 				<Summary />
 				<Verdicts />
 				<Comparison />
+				{hasMaps() && <RunMaps />}
 				<Runs />
 				<Background />
 			</main>
@@ -62,6 +65,7 @@ function Contents() {
 		["summary", "Summary", true],
 		["verdicts", "Verdicts", true],
 		["comparison", "Numbers", sections.length > 0],
+		["maps", "Maps", hasMaps()],
 		["runs", "Runs", true],
 		["environment", "Environment", environment.length > 0],
 		["assumptions", "Assumptions", assumptions.length > 0],

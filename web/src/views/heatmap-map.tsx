@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import { type Cells, snapped } from "../canvas/cells";
-import { overlayLevel, paint } from "../canvas/paint";
+import { lostBars, overlayLevel, paint, stripOf } from "../canvas/paint";
 import { placeOf } from "../canvas/rows";
 import { areaOf, type Box, moveSpan, xTime, yValue, zoomAxis, zoomSpan } from "../canvas/spaces";
 import { quantity } from "../canvas/ticks";
@@ -20,15 +20,16 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 	const now = useRef<{ drawn: Drawn | null; box: Box }>({ drawn: null, box: { left: 0, top: 0, width: 1, height: 1 } });
 	const moving = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
 	const [first, second] = group.maps;
-	const names = second
-		? [...group.maps.map((map) => map.label), `${second.label} minus ${first?.label}`]
-		: [first?.label ?? ""];
+	const names =
+		group.difference && second
+			? [...group.maps.map((map) => map.label), `${second.label} minus ${first?.label}`]
+			: group.maps.map((map) => map.label);
 
 	const draw = () => {
 		const place = home.current;
 		if (!place) return;
 		const canvases = [...place.querySelectorAll("canvas")];
-		const width = Math.max(260, place.clientWidth);
+		const width = Math.max(260, place.querySelector("figure")?.clientWidth ?? place.clientWidth);
 		const box = { left: LEFT, top: TOP, width: width - LEFT - RIGHT, height: HEIGHT };
 		const { axis, lines, brush } = choice.value;
 		const frozen = moving.current === undefined ? null : now.current.drawn;
@@ -39,12 +40,13 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 			const context = canvas.getContext("2d");
 			if (!cells || !context) continue;
 			const ratio = devicePixelRatio;
-			canvas.width = Math.round(width * ratio);
-			canvas.height = Math.round((TOP + HEIGHT + BOTTOM) * ratio);
-			canvas.style.width = `${width}px`;
-			canvas.style.height = `${TOP + HEIGHT + BOTTOM}px`;
-			context.setTransform(ratio, 0, 0, ratio, 0, 0);
 			const map = group.maps[i] ?? null;
+			const height = TOP + HEIGHT + stripOf(map) + BOTTOM;
+			canvas.width = Math.round(width * ratio);
+			canvas.height = Math.round(height * ratio);
+			canvas.style.width = `${width}px`;
+			canvas.style.height = `${height}px`;
+			context.setTransform(ratio, 0, 0, ratio, 0, 0);
 			const scale = map ? made.scale : (made.difference ?? made.scale);
 			const area = brush && brush.map === i ? brush.area : null;
 			const picture = {
@@ -64,11 +66,15 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 			if (words) words.textContent = sentence(i, cells);
 		}
 	};
-	/** Whether a gap is wide enough to be seen. */
-	const hatched = (map: HeatMapCounts) => {
+	/** Whether one of the spans is wide enough to be seen. */
+	const seen = (spans: [number, number][]) => {
 		const pixel = (span.value.to - span.value.from) / now.current.box.width / group.interval_ns;
 		const [from, to] = [span.value.from / group.interval_ns, span.value.to / group.interval_ns];
-		return map.gaps.some(([start, end]) => Math.min(end, to) - Math.max(start, from) >= pixel);
+		return spans.some(([start, end]) => Math.min(end, to) - Math.max(start, from) >= pixel);
+	};
+	const hatched = (map: HeatMapCounts) => {
+		const words = [seen(map.gaps) && "no I/O at all", seen(map.unrecorded) && "nothing was recorded"].filter(Boolean);
+		return words.length > 0 && `hatched: ${words.join(" or ")}`;
 	};
 	const sentence = (i: number, cells: Cells) => {
 		const map = group.maps[i];
@@ -83,7 +89,8 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 				`${amount(group, cells.above)} (${percent(cells.above / Math.max(1, cells.total))}) above ${quantity(axis.high, group.unit)}`,
 			cells.below > 0 && `${amount(group, cells.below)} below ${quantity(axis.low, group.unit)}`,
 			level && `lines of each ${quantity(level.joined * group.interval_ns, "ns")}`,
-			hatched(map) && "hatched: no I/O at all",
+			lostWords(lostBars(map, cells)),
+			hatched(map),
 			...map.notes,
 		]
 			.filter(Boolean)
@@ -196,6 +203,18 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 	function hover(i: number, x: number, y: number): Record<string, string> | null {
 		const { box, drawn: made } = now.current;
 		const cells = made?.cells[i];
+		const map = group.maps[i];
+		const under = y - box.top - box.height;
+		if (cells && map && under >= 0 && under < stripOf(map) && x >= box.left && x < box.left + box.width) {
+			const step = cells.joined * group.interval_ns;
+			const column = Math.floor((xTime(box, span.value, x) - cells.first * group.interval_ns) / step);
+			const lost = lostBars(map, cells).get(column);
+			const from = cells.first * group.interval_ns + column * step;
+			return {
+				time: `${quantity(from, "ns", 6)} to ${quantity(from + step, "ns", 6)}`,
+				lost: lost === undefined ? "nothing" : records(lost),
+			};
+		}
 		const inside = x >= box.left && x < box.left + box.width && y >= box.top && y < box.top + box.height;
 		if (!cells || !inside) return null;
 		const step = cells.joined * group.interval_ns;
@@ -217,6 +236,19 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 			share: `${percent(count / Math.max(1, inColumn))} of the column, ${percent(count / Math.max(1, cells.total))} of all shown`,
 		};
 	}
+}
+
+/** A number of records lost; 0 where nobody knows how many. */
+function records(lost: number): string {
+	if (lost === 0) return "an unknown number of records";
+	return `${lost.toLocaleString("en").replaceAll(",", " ")} record${lost === 1 ? "" : "s"}`;
+}
+
+/** The strip's legend: what was lost in the columns shown; false where nothing was. */
+function lostWords(bars: Map<number, number>): string | false {
+	if (bars.size === 0) return false;
+	const sum = [...bars.values()].reduce((all, lost) => all + lost, 0);
+	return `lost: ${records(sum)} in ${bars.size} column${bars.size === 1 ? "" : "s"}`;
 }
 
 const distance = (one: [number, number], two: [number, number]) => Math.hypot(one[0] - two[0], one[1] - two[1]);

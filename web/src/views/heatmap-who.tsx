@@ -36,7 +36,7 @@ export function WhoView({ group, map, area }: { group: HeatMapGroup; map: HeatMa
 				</table>
 			))}
 			{found.dimensions.length === 0 && (
-				<p class="quiet">All of these I/Os have one operation, device and process, or the trace does not say.</p>
+				<p class="quiet">Nothing here tells these I/Os apart by operation, device or process.</p>
 			)}
 		</div>
 	);

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import type { Kind } from "../canvas/scale";
 import type { YScale } from "../canvas/spaces";
 import type { HeatMapGroup } from "../generated/heatmap";
@@ -11,8 +12,6 @@ const SCALES: Kind[] = ["rank", "log", "linear"];
 /** The page: what it is of, the controls, and the maps below each other on one time axis. */
 export function HeatMapApp({ choices }: { choices: ChoiceSignal[] }) {
 	const { title, conditions, notes, groups } = page.value;
-	const whole = wholeSpan.value;
-	const zoomed = span.value.from > whole.from || span.value.to < whole.to;
 	return (
 		<div class="maps" style={{ "--map-text": colours.value.text }}>
 			<header>
@@ -21,38 +20,11 @@ export function HeatMapApp({ choices }: { choices: ChoiceSignal[] }) {
 				{notes.map((note) => (
 					<p key={note}>{note}</p>
 				))}
-				<div class="controls">
-					<label>
-						colour by{" "}
-						<select
-							id="color"
-							value={kind.value}
-							onChange={(event) => {
-								kind.value = event.currentTarget.value as Kind;
-							}}
-						>
-							{SCALES.map((each) => (
-								<option key={each}>{each}</option>
-							))}
-						</select>
-					</label>
-					<button
-						type="button"
-						id="whole"
-						disabled={!zoomed}
-						onClick={() => {
-							span.value = whole;
-						}}
-					>
-						All time
-					</button>
+				<MapControls>
 					<button type="button" id="theme" onClick={toggleTheme}>
 						{theme.value === "dark" ? "Light" : "Dark"}
 					</button>
-					<span class="quiet">
-						Wheel: zoom time, with Shift: zoom y. Drag: mark a part. Keys on a map: arrows, + and −, Escape.
-					</span>
-				</div>
+				</MapControls>
 			</header>
 			<main>
 				{groups.map((group, i) => {
@@ -64,7 +36,54 @@ export function HeatMapApp({ choices }: { choices: ChoiceSignal[] }) {
 	);
 }
 
-function Group({ group, choice }: { group: HeatMapGroup; choice: ChoiceSignal }) {
+/** What holds for all maps: how counts become colours, and the way back to all of time. */
+export function MapControls({ children }: { children?: ComponentChildren }) {
+	const whole = wholeSpan.value;
+	const zoomed = span.value.from > whole.from || span.value.to < whole.to;
+	return (
+		<div class="controls no-print">
+			<label>
+				colour by{" "}
+				<select
+					id="color"
+					value={kind.value}
+					onChange={(event) => {
+						kind.value = event.currentTarget.value as Kind;
+					}}
+				>
+					{SCALES.map((each) => (
+						<option key={each}>{each}</option>
+					))}
+				</select>
+			</label>
+			<button
+				type="button"
+				id="whole"
+				disabled={!zoomed}
+				onClick={() => {
+					span.value = whole;
+				}}
+			>
+				All time
+			</button>
+			{children}
+			<span class="quiet">
+				Wheel: zoom time, with Shift: zoom y. Drag: mark a part. Keys on a map: arrows, + and −, Escape.
+			</span>
+		</div>
+	);
+}
+
+/** Maps of one y with their controls; `level` is the heading's. */
+export function Group({
+	group,
+	choice,
+	level: Heading = "h2",
+}: {
+	group: HeatMapGroup;
+	choice: ChoiceSignal;
+	level?: "h2" | "h3";
+}) {
 	const { axis, crop, lines, brush } = choice.value;
 	const change = (part: Partial<typeof choice.value>) => {
 		choice.value = { ...choice.value, ...part };
@@ -73,7 +92,7 @@ function Group({ group, choice }: { group: HeatMapGroup; choice: ChoiceSignal })
 	return (
 		<section aria-label={group.title} data-y={group.y}>
 			<div class="controls">
-				<h2>{group.title}</h2>
+				<Heading>{group.title}</Heading>
 				<label>
 					scale{" "}
 					<select

@@ -56,6 +56,11 @@ impl Reader {
         Ok(frames)
     }
 
+    /// Refuse everything from here on, for whoever found more wrong with a frame than can be seen in here.
+    pub fn refuse(&mut self, damage: TraceError) {
+        self.damage = Some(damage);
+    }
+
     /// Bytes of a frame that has begun and not ended.
     pub fn unfinished(&self) -> usize {
         self.waiting.len()

@@ -4,6 +4,7 @@
 //! is of a file. A number that is in no table is not known to be of a file; it is asked for once, when it is first used.
 
 use super::follow::Follow;
+use super::ids::ById;
 use super::record::{Opened, Seen, SeenDescriptor};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -170,7 +171,7 @@ pub enum Entry {
 /// A table of descriptors.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    entries: HashMap<u32, Entry>,
+    entries: ById<Entry>,
     /// A ring of io_uring or a context of libaio was made: positions move unseen.
     pub hidden: bool,
 }

@@ -8,6 +8,7 @@
 pub mod call;
 pub mod descriptor;
 pub mod follow;
+pub mod ids;
 pub mod later;
 pub mod names;
 pub mod notice;

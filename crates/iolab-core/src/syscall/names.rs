@@ -152,9 +152,7 @@ impl Namer {
         let known = seen.as_ref().and_then(|seen| candidates.iter().find(|one| same(one, &seen.opened)));
         match (known, seen.as_ref()) {
             (Some(known), Some(seen)) => (known.clone(), flags.or(Some(seen.flags))),
-            (None, Some(seen)) if silent || candidates.is_empty() => {
-                (seen.opened.clone(), flags.or(Some(seen.flags)))
-            }
+            (None, Some(seen)) if silent || candidates.is_empty() => (seen.opened.clone(), flags.or(Some(seen.flags))),
             _ => match &candidates[..] {
                 [one] if !silent => (one.clone(), flags),
                 _ => (nameless(&candidates), flags),

@@ -136,7 +136,11 @@ fn align_part(opens: &[Span], notices: &[Window], horizon_ns: u64) -> Vec<Choice
     let may_merge = |i: usize, j: usize| ranges[i].start < j && !ranges[i].is_empty();
     let skip = |i: usize, j: usize| {
         let later = i + 1 == rows && notices[j].before_ns > horizon_ns;
-        if later { 0 } else { cost_of_skip(&notices[j]) }
+        if later {
+            0
+        } else {
+            cost_of_skip(&notices[j])
+        }
     };
     // what the rest costs, from open i and notice j on
     let mut rest = vec![NEVER; rows * columns];

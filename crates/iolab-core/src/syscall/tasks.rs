@@ -2,9 +2,9 @@
 
 use super::call::{Call, ARGUMENTS};
 use super::descriptor::{Description, Table};
+use super::ids::ById;
 use super::record::{Comm, SeenProcess, World};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Flags of clone.
@@ -63,7 +63,7 @@ pub struct Thread {
     /// Its table.
     pub table: Rc<RefCell<Table>>,
     /// Its call in flight.
-    pub pending: Option<Box<Pending>>,
+    pub pending: Option<Pending>,
 }
 
 /// A process.
@@ -83,8 +83,8 @@ pub struct Process {
 /// All tasks.
 #[derive(Debug, Default)]
 pub struct Tasks {
-    threads: HashMap<u32, Thread>,
-    processes: HashMap<u32, Process>,
+    threads: ById<Thread>,
+    processes: ById<Process>,
 }
 
 impl Tasks {
@@ -182,7 +182,7 @@ impl Tasks {
     }
 
     /// A task ends. Gives its call in flight.
-    pub fn end(&mut self, task: u32) -> Option<Box<Pending>> {
+    pub fn end(&mut self, task: u32) -> Option<Pending> {
         let thread = self.threads.remove(&task)?;
         if let Some(process) = self.processes.get_mut(&thread.pid) {
             process.threads = process.threads.saturating_sub(1);

@@ -173,7 +173,7 @@ impl Tracker {
                 used[index] = Some(uses::begin(call, &args, Rc::clone(description), index == 1));
             }
         }
-        let pending = Box::new(Pending { call, args, from_ns: time_ns, uses: used });
+        let pending = Pending { call, args, from_ns: time_ns, uses: used };
         let Some(thread) = self.tasks.known(task) else { return };
         if let Some(left) = thread.pending.replace(pending) {
             self.abandon(&left);
@@ -348,6 +348,9 @@ fn close_range(table: &mut super::descriptor::Table, args: &[u64; ARGUMENTS]) {
     }
 }
 
+#[cfg(test)]
+#[path = "tracker_model.rs"]
+mod model;
 #[cfg(test)]
 #[path = "tracker_tests.rs"]
 mod tests;

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...verdict import Reason
 from ..facts import Monitor, RunFacts
-from .base import invalid
+from .base import invalid, note
 
 SHARE = 0.9
 
@@ -16,7 +16,7 @@ class MonitorAliveGate:
     due inside the window, for any device.
 
     A monitor that died takes its numbers' meaning with it: an average over the first ten seconds isn't one over sixty.
-    A source's file is `<source>.log`, or begins with its name and a dot.
+    A source's file is `<source>.log`, or begins with its name and a dot. What a recording lost during the run is noted.
     """
 
     name = "monitor-alive"
@@ -29,12 +29,27 @@ class MonitorAliveGate:
         if missing:
             whose = f"monitors {', '.join(missing)}" if len(missing) > 1 else f"monitor {missing[0]}"
             yield invalid("monitor-missing", f"the {whose} left nothing", sources=missing)
+        recording = facts.plan.extra.get("recording")
+        if isinstance(recording, dict):
+            yield from _lost(recording)
         if facts.runtime <= 0:
             return
         for monitor in facts.monitors:
             due = facts.runtime / monitor.interval
             if monitor.samples < SHARE * due - 1:
                 yield _dead(monitor, due, facts)
+
+
+def _lost(recording: dict[str, object]) -> Iterable[Reason]:
+    """Events that were lost take nothing from the load's own numbers; maps of the run lack them."""
+    lost, events = recording.get("lost"), recording.get("events")
+    for source, count in (lost.items() if isinstance(lost, dict) else ()):
+        if isinstance(count, int) and count > 0:
+            kept = events.get(source) if isinstance(events, dict) else None
+            among = f", {kept} recorded" if isinstance(kept, int) else ""
+            yield note("events-lost", f"{count} events of {source} were lost{among}", source=source, lost=count)
+    if recording.get("problem"):
+        yield note("recording-trouble", f"the recording: {recording['problem']}")
 
 
 def _dead(monitor: Monitor, due: float, facts: RunFacts) -> Reason:

@@ -1,0 +1,159 @@
+"""`iolab live`: record, and show it in a browser meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .options import say
+from .record import command as record
+from .view import announce, listening, serving_options
+
+STARTS_WITHIN = 30.0
+"""Seconds until a recording is there, or none comes."""
+ENDS_WITHIN = 60.0
+
+_FORWARDED = ("words", "devices", "mounts", "output", "budget", "keep", "keep_for", "ring", "tracefs")
+"""Parameters of `iolab record` that this command takes and hands on."""
+
+_LOADED_LATE = ("duckdb", "h11", "uvicorn.lifespan.off", "uvicorn.loops.asyncio", "uvicorn.protocols.http.h11_impl", "iolab.server.serve",
+                "iolab.statistics.query", "iolab.report.heatmap_page", "iolab.heatmap.figure", "iolab.recording.conditions")
+
+
+class _Live(click.Command):
+    """Has the options of `iolab record` besides its own."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params = [each for each in record.params if each.name in _FORWARDED] + self.params
+        for each in self.params:
+            if each.name == "words" and isinstance(each, click.Argument):
+                self.params[self.params.index(each)] = click.Argument(["words"], metavar="[block] [syscall] [counters]", nargs=-1)
+
+
+@click.command("live", cls=_Live)
+@serving_options
+def command(port: int | None, host: str | None, metrics: tuple[str, ...], token_file: Path | None, **asked: Any) -> int:
+    """Record I/O, and show it in a browser while it comes. Needs root: sudo iolab live.
+
+    The recorder is a process of its own, as by iolab record, whose options these are; what serves has given up root, and may end or lag
+    without any harm to the recording. Prints one address with its token; Ctrl-C ends both. iolab view shows the recording afterwards.
+    """
+    from ..recorder.privilege import become, caller
+    from ..recorder.session import preload
+    from ..server import page
+    from ..server.metrics import Exporter
+    from ..server.store import Store
+
+    page.check()
+    Exporter(Store(()), metrics)
+    directory = (asked["output"] or Path(time.strftime("recording-%Y%m%dT%H%M%S"))).absolute()
+    user = caller(os.environ)
+    if user is not None:
+        preload(*_LOADED_LATE)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    recorder = subprocess.Popen(_command({**asked, "output": directory}), stdin=subprocess.DEVNULL, process_group=0)
+    try:
+        if user is not None:
+            become(user)
+        if _begun(recorder, directory):
+            _show(recorder, directory, host, port, metrics, token_file)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        code = _ended(recorder)
+    return code
+
+
+def _command(asked: dict[str, Any]) -> list[str]:
+    """The command line of the recorder."""
+    words = [sys.executable, "-P", "-m", __package__, "record", "--quiet"]
+    for each in record.params:
+        value = asked.get(each.name or "")
+        if each.name in _FORWARDED and isinstance(each, click.Option) and value is not None:
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [each.opts[0], str(one)]
+    return [*words, *asked["words"]]
+
+
+def _begun(recorder: subprocess.Popen[bytes], directory: Path) -> bool:
+    """Whether the recording is there; False once the recorder has ended, which has said why."""
+    from ..errors import RunError
+    from ..recording.layout import is_recording
+
+    # a recording that is gone on with is there before it begins
+    before = _session(directory)
+    deadline = time.monotonic() + STARTS_WITHIN
+    while recorder.poll() is None:
+        if is_recording(directory) and _session(directory) != before:
+            return True
+        if time.monotonic() > deadline:
+            raise RunError(f"no recording began within {STARTS_WITHIN:g} s", where=directory)
+        time.sleep(0.05)
+    return False
+
+
+def _session(directory: Path) -> Any:
+    """The latest session of a recording, None where there is none."""
+    from ..errors import IolabError
+    from ..recording.facts import read_facts
+
+    try:
+        sessions = read_facts(directory).sessions
+    except IolabError:
+        return None
+    return sessions[-1] if sessions else None
+
+
+def _show(recorder: subprocess.Popen[bytes], directory: Path, host: str | None, port: int | None, metrics: Sequence[str],
+          token_file: Path | None) -> None:
+    from ..server.serve import serve
+    from ..server.store import Store
+
+    listener = listening(host, port, token_file)
+    told: list[int] = []
+
+    def each_second() -> bool:
+        code = recorder.poll()
+        if code is not None and not told:
+            told.append(code)
+            say("note: the recorder has ended; what it recorded is shown until Ctrl-C")
+        return True
+
+    def ready() -> None:
+        say(f"recording into {directory}")
+        announce(listener)
+
+    serve(Store((directory,)), listener, metrics=metrics, ready=ready, each_second=each_second)
+
+
+def _ended(recorder: subprocess.Popen[bytes]) -> int:
+    """Ask the recorder to end, and wait until what it has is on disk; its exit code."""
+    number = signal.SIGINT
+    deadline = time.monotonic() + ENDS_WITHIN
+    asked = False
+    while time.monotonic() < deadline:
+        try:
+            # until it has given up root as well, it can't be reached
+            if not asked and recorder.poll() is None:
+                with contextlib.suppress(PermissionError):
+                    recorder.send_signal(number)
+                    asked = True
+            code = recorder.wait(0.5)
+            return 128 - code if code < 0 else code
+        except subprocess.TimeoutExpired:
+            continue
+        except KeyboardInterrupt:
+            number, asked = signal.SIGTERM, False
+    say(f"warning: the recorder (process {recorder.pid}) does not end; what it recorded is kept")
+    return 5

@@ -1,0 +1,93 @@
+"""`iolab view`: recordings and traces in a browser, read-only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from .options import PATH, say
+
+if TYPE_CHECKING:
+    from ..server.serve import Listener
+
+PORT = 8750
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def serving_options(function: Decorated) -> Decorated:
+    """Options of what serves: where it listens, its token, what Prometheus gets."""
+    for option in (
+            click.option("--port", type=int, help=f"Port to listen on, 0 for any that is free. Default: {PORT}, or any where it is taken."),
+            click.option("--host", metavar="NAME", help="Name or address of this machine to listen on. Default: 127.0.0.1."),
+            click.option("--metric", "metrics", metavar="STATISTIC", multiple=True, help="Tell Prometheus this, at /metrics; repeatable."),
+            click.option("--token-file", type=PATH, metavar="FILE",
+                         help="Keep the token there, so that it is the same next time; the file is made if it isn't there.")):
+        function = option(function)
+    return function
+
+
+@click.command("view")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
+@serving_options
+def command(paths: tuple[Path, ...], port: int | None, host: str | None, metrics: tuple[str, ...], token_file: Path | None) -> None:
+    """Show recordings, traces and the recordings of results in a browser, and to programs; nothing is written.
+
+    Prints one address with its token; Ctrl-C ends it. A recording that grows is followed.
+    """
+    from ..server import page
+    from ..server.serve import serve
+    from ..server.store import Store
+
+    page.check()
+    store = Store(paths)
+    listener = listening(host, port, token_file)
+    serve(store, listener, metrics=metrics, ready=lambda: announce(listener))
+
+
+def listening(host: str | None, port: int | None, token_file: Path | None) -> Listener:
+    """A socket that listens; without a port asked for, any where the usual one is taken."""
+    from ..errors import RunError
+    from ..server.serve import LOCAL, listen
+
+    token = None if token_file is None else _token(token_file)
+    try:
+        return listen(host or LOCAL, PORT if port is None else port, token=token)
+    except RunError:
+        if port is not None:
+            raise
+        return listen(host or LOCAL, 0, token=token)
+
+
+def announce(listener: Listener) -> None:
+    """The address, on standard output."""
+    if listener.warning:
+        say(f"warning: {listener.warning}")
+    click.echo(listener.url)
+    say("Ctrl-C ends it")
+
+
+def _token(path: Path) -> str:
+    """The token in a file that only its owner can read."""
+    import secrets
+
+    from ..errors import UsageError
+
+    try:
+        number = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        with os.fdopen(number, "r+", encoding="utf-8") as file:
+            if os.fstat(number).st_mode & 0o077:
+                raise UsageError("others can read the token", where=path, hint=f"chmod 600 {path}")
+            text = file.read(1024).strip()
+            if not text:
+                text = secrets.token_urlsafe(32)
+                file.write(f"{text}\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"holds no token: {getattr(error, 'strerror', None) or error}", where=path) from None
+    if len(text) < 20 or not all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in text):
+        raise UsageError("holds no token", where=path, hint="20 letters or more of a-z, A-Z, 0-9, - and _; or an empty file, for a new one")
+    return text

@@ -1,0 +1,47 @@
+"""iolab's own logs of what its recorder took in, `# iolab block 1` and `# iolab syscall 1`: events and losses, as rates.
+
+The events themselves are in the recording; these logs show that somebody watched, second by second, and lost how many.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from .counters_log import detect_log, read_log
+from .host_columns import Column, host_table, rate, whole_numbers
+from .tables import HostTable
+
+
+class RecorderLog:
+    """Events recorded and events lost, per second."""
+
+    name: ClassVar[str]
+
+    def detect(self, head: bytes, file_name: str) -> bool | None:
+        """Yes at the first line; None while that is not whole."""
+        return detect_log(self.name, head)
+
+    def read(self, data: bytes, where: str) -> HostTable:
+        """One value per interval between two readings; FormatError as `counters_log.read_log` says."""
+        readings, damaged = read_log(self.name, data, where, _parse, "a count of events")
+        columns = [Column(f"{self.name}.events", rate(readings, "events"), "1/s", "events", ""),
+                   Column(f"{self.name}.lost", rate(readings, "lost"), "1/s", "lost", "")]
+        return host_table(self.name, readings, columns, damaged)
+
+
+class BlockLog(RecorderLog):
+    """Requests to block devices, recorded and lost."""
+
+    name: ClassVar[str] = "block"
+
+
+class SyscallLog(RecorderLog):
+    """Calls that move data of files, recorded and lost."""
+
+    name: ClassVar[str] = "syscall"
+
+
+def _parse(line: str) -> tuple[str, list[int]] | None:
+    fields = line.split()
+    numbers = whole_numbers(fields[1:])
+    return None if numbers is None or len(numbers) != 1 or fields[0] not in ("events", "lost") else (fields[0], numbers)

@@ -1,0 +1,1 @@
+"""Recording: the probe's frames taken in by one writer, without root, under a budget, until it is told to stop."""

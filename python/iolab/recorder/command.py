@@ -1,0 +1,93 @@
+"""The COMMAND that is recorded: run as the calling user, on the user's own terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from ..clock import Clock
+from ..errors import UsageError
+
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Recorded(Protocol):
+    """Something whose run is recorded."""
+
+    text: str
+    from_ns: int
+    until_ns: int | None
+
+    def start(self) -> None:
+        """Start it; UsageError where it can't be."""
+        ...
+
+    def exit_code(self) -> int | None:
+        """How it ended, 128 + n after signal n; None while it runs."""
+        ...
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Send it a signal."""
+        ...
+
+
+def check_program(name: str) -> None:
+    """UsageError where there is no such program: said before anything is set up."""
+    if shutil.which(name) is None:
+        raise UsageError("no such program", where=name, hint="what stands after -- is run as it is; for shell syntax: -- sh -c '...'")
+
+
+class Command:
+    """A program with the recorder's standard streams and process group, so that a Ctrl-C at the terminal reaches it by itself.
+
+    It gets SIGTERM when the recorder is killed.
+    """
+
+    def __init__(self, arguments: Sequence[str], clock: Clock) -> None:
+        self.text = shlex.join(arguments)
+        self.from_ns = 0
+        self.until_ns: int | None = None
+        self._arguments, self._clock = list(arguments), clock
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it."""
+        self.from_ns = self._clock.realtime_ns()
+        try:
+            self._process = subprocess.Popen(self._arguments, preexec_fn=_before(os.getpid()))
+        except OSError as error:
+            raise UsageError(f"can't be started: {error.strerror or error}", where=self._arguments[0]) from None
+
+    def exit_code(self) -> int | None:
+        """How it ended."""
+        code = None if self._process is None else self._process.poll()
+        if code is None:
+            return None
+        if self.until_ns is None:
+            self.until_ns = self._clock.realtime_ns()
+        return 128 - code if code < 0 else code
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Send it a signal."""
+        if self._process is not None and self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+
+def _before(parent: int) -> Callable[[], None]:
+    """In the child: no niceness of the recorder's is inherited that it took on later, and SIGTERM when the recorder dies."""
+
+    def prepare() -> None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+        if os.getppid() != parent:  # died in between
+            os._exit(1)
+
+    return prepare

@@ -1,0 +1,185 @@
+"""How a running recording is spoken to: a socket in its directory, a JSON object a line each way.
+
+Words: `status`; `cut` (seals what came up to now; with `label` it leaves a mark of that name); `mark` (`label`, `from_ns`, `until_ns`,
+`link`, `facts`); `stop`. An answer has `ok`, and `error` where that is false. Only the recorder's own user and root are heard.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import struct
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import RunError
+
+NAME = "control"
+_MOST_CLIENTS = 16
+_LONGEST_LINE = 1 << 16
+_PEER = struct.Struct("iII")  # ucred: pid, uid, gid (unix(7), SO_PEERCRED)
+
+
+class Client:
+    """One connection. `answer` may come later than the request."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        channel.setblocking(False)
+        self._channel = channel
+        self._in = b""
+        self._out = b""
+        self.gone = False
+
+    def fileno(self) -> int:
+        """Descriptor of its socket."""
+        return self._channel.fileno()
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Whole requests that came; a line that is none is answered here."""
+        try:
+            data = self._channel.recv(_LONGEST_LINE)
+        except (BlockingIOError, InterruptedError):
+            return []
+        except OSError:
+            data = b""
+        if not data or len(self._in) > _LONGEST_LINE:
+            self.close()
+            return []
+        *lines, self._in = (self._in + data).split(b"\n")
+        found = []
+        for line in lines:
+            try:
+                request = json.loads(line)
+            except (ValueError, RecursionError):
+                request = None
+            if isinstance(request, dict):
+                found.append(request)
+            else:
+                self.answer({"ok": False, "error": "no JSON object"})
+        return found
+
+    def answer(self, words: Mapping[str, Any]) -> None:
+        """Send an answer, as far as the peer takes it now; one that never reads is dropped."""
+        self._out += json.dumps(words).encode() + b"\n"
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what is left."""
+        if self.gone or not self._out:
+            return
+        try:
+            self._out = self._out[self._channel.send(self._out):]
+        except (BlockingIOError, InterruptedError):
+            if len(self._out) > 16 * _LONGEST_LINE:
+                self.close()
+        except OSError:
+            self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self.gone = True
+        self._channel.close()
+
+
+class Control:
+    """Listens in a recording's directory."""
+
+    def __init__(self, directory: Path) -> None:
+        """RunError where no socket can be made there."""
+        self._path = directory / NAME
+        self._clients: list[Client] = []
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.setblocking(False)
+        try:
+            # whoever holds the recording's lock is the only one: a socket that is there was left by a kill
+            with contextlib.suppress(FileNotFoundError):
+                self._path.unlink()
+            with _short(directory) as name:
+                before = os.umask(0o177)
+                try:
+                    self._listener.bind(name)
+                finally:
+                    os.umask(before)
+            self._listener.listen(_MOST_CLIENTS)
+        except OSError as error:
+            self._listener.close()
+            raise RunError(f"no control socket can be made: {error.strerror or error}", where=self._path) from None
+
+    def files(self) -> list[int]:
+        """Descriptors to wait for."""
+        return [self._listener.fileno(), *(client.fileno() for client in self._clients)]
+
+    def serve(self, obey: Callable[[dict[str, Any], Client], None]) -> None:
+        """Hand each request to `obey`, those of new connections too."""
+        self._hear(obey)
+        # now that those who hung up are gone there is room
+        self._accept()
+        self._hear(obey)
+
+    def close(self) -> None:
+        """Hang up and remove the socket."""
+        for client in self._clients:
+            client.close()
+        self._clients = []
+        self._listener.close()
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+
+    def _hear(self, obey: Callable[[dict[str, Any], Client], None]) -> None:
+        for client in self._clients:
+            for request in client.requests():
+                obey(request, client)
+            client.flush()
+        self._clients = [client for client in self._clients if not client.gone]
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                channel, _ = self._listener.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                return
+            _, uid, _ = _PEER.unpack(channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+            if uid in (0, os.geteuid()) and len(self._clients) < _MOST_CLIENTS:
+                self._clients.append(Client(channel))
+            else:
+                channel.close()
+
+
+def say(directory: Path, words: Mapping[str, Any], *, timeout: float = 10.0) -> dict[str, Any]:
+    """Say something to the recorder of a recording; its answer. RunError where there is none, or it can't do it."""
+    where = directory / NAME
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
+            channel.settimeout(timeout)
+            with _short(directory) as name:
+                channel.connect(name)
+            channel.sendall(json.dumps(words).encode() + b"\n")
+            data = b""
+            while not data.endswith(b"\n"):
+                more = channel.recv(_LONGEST_LINE)
+                if not more:
+                    raise RunError("the recorder hung up", where=where)
+                data += more
+        answer: dict[str, Any] = json.loads(data)
+    except (TimeoutError, ValueError):
+        raise RunError(f"the recorder doesn't answer within {timeout:g} s", where=where) from None
+    except OSError as error:
+        raise RunError(f"no recorder listens: {error.strerror or error}", where=where) from None
+    if not answer.get("ok"):
+        raise RunError(str(answer.get("error", "the recorder can't do it")), where=where)
+    return answer
+
+
+@contextlib.contextmanager
+def _short(directory: Path) -> Any:
+    """A name of the socket that fits into the 108 bytes of an address (unix(7)), however deep the directory lies."""
+    number = os.open(directory, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{number}/{NAME}"
+    finally:
+        os.close(number)

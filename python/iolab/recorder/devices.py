@@ -1,0 +1,91 @@
+"""Which block devices are meant: names as users type them to the kernel's numbers, partitions to their disks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..errors import UsageError
+from ..hosts.base import Host, text_or_none
+
+_NUMBER = re.compile(r"\d+:\d+")
+
+
+@dataclass(frozen=True)
+class RecordedDevice:
+    """A device to record.
+
+    Attributes:
+        name: kernel name of the disk, `nvme0n1`; number: its `major:minor`.
+        said: what a user should know, such as that a partition stands for its disk; empty where there is nothing.
+    """
+
+    name: str
+    number: str
+    said: str = ""
+
+
+def find_devices(host: Host, named: list[str] | tuple[str, ...]) -> list[RecordedDevice]:
+    """The devices of those names, each disk once; UsageError for a name that is none.
+
+    A name is a kernel name (`sda`, `dm-0`), a path (`/dev/sda`, `/dev/disk/by-id/...`, `/dev/mapper/...`) or `major:minor`.
+    """
+    found: dict[str, RecordedDevice] = {}
+    for name in named:
+        device = _find(host, name)
+        if device.name not in found or device.said:
+            found[device.name] = device
+    return list(found.values())
+
+
+def devices_behind(host: Host, mount: str) -> list[RecordedDevice]:
+    """The disk of the file system that is mounted at, or holds, a path; none where it has no block device (tmpfs, btrfs, networks)."""
+    number = _mount_number(text_or_none(host, "/proc/self/mountinfo") or "", host.resolve(mount))
+    if number is None or not host.is_directory(f"/sys/dev/block/{number}"):
+        return []
+    device = _find(host, number)
+    return [RecordedDevice(device.name, device.number, f"block: {device.name}, the disk behind {mount}")]
+
+
+def _find(host: Host, named: str) -> RecordedDevice:
+    if _NUMBER.fullmatch(named):
+        name = host.resolve(f"/sys/dev/block/{named}").rpartition("/")[2]
+    else:
+        node = host.resolve(named if "/" in named else f"/dev/{named}")
+        # the kernel writes ! for a slash in a device's name (cciss!c0d0)
+        name = node.removeprefix("/dev/").replace("/", "!")
+    base = f"/sys/class/block/{name}"
+    if not name or not host.is_directory(base):
+        raise UsageError("no such block device", where=f"--device {named}", hint=_known(host))
+    said = ""
+    if text_or_none(host, f"{base}/partition") is not None:
+        disk = host.resolve(base).rstrip("/").rpartition("/")[0].rpartition("/")[2]
+        said = f"{name} is a partition; its disk {disk} is recorded, for the kernel's trace names disks"
+        name, base = disk, f"/sys/class/block/{disk}"
+    number = text_or_none(host, f"{base}/dev")
+    if number is None or not _NUMBER.fullmatch(number):
+        raise UsageError("has no device number in /sys", where=f"--device {named}", hint=_known(host))
+    return RecordedDevice(name, number, said)
+
+
+def _known(host: Host) -> str:
+    try:
+        names = host.list_directory("/sys/block")
+    except OSError:
+        return "'lsblk' lists them"
+    used = [name for name in names if (text_or_none(host, f"/sys/block/{name}/size") or "0") != "0"]
+    return f"there are: {', '.join(used)}" if used else "'lsblk' lists them"
+
+
+def _mount_number(mountinfo: str, path: str) -> str | None:
+    """`major:minor` of the longest mount point that holds a path; of equal ones the last (proc_pid_mountinfo(5))."""
+    best: tuple[int, str] | None = None
+    for line in mountinfo.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 6:
+            continue
+        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4])
+        holds = path == point or path.startswith(point.rstrip("/") + "/")
+        if holds and (best is None or len(point) >= best[0]):
+            best = (len(point), fields[2])
+    return None if best is None else best[1]

@@ -1,0 +1,220 @@
+"""The life of the probe: begun, read, given up for dead and begun again, with what lay between shown as a gap."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .._core import FrameReader
+from ..clock import Clock
+from ..errors import IolabError, RunError
+from .intake import Sink
+from .launch import Launcher, Probe
+from .program import failure
+from .settings import Settings
+
+_FIRST_PAUSE = 0.2
+_LONGEST_PAUSE = 5.0
+_BEGIN = 20.0
+"""Seconds that a probe has to say hello: it sets up tracing first."""
+_READS = 16
+"""Megabytes taken in one go at most, so that others are heard in between."""
+
+
+class Feed:
+    """Frames of one probe after the other."""
+
+    def __init__(self, settings: Settings, launcher: Launcher, clock: Clock) -> None:
+        self._settings, self._launcher, self._clock = settings, launcher, clock
+        self._probe: Probe | None = None
+        self._reader = FrameReader()
+        self._ended = self._closing = False
+        self._ahead: list[Mapping[str, Any]] = []
+        self._suspended: dict[str, str] = {}
+        self._gaps: dict[str, tuple[int, str]] = {}
+        self._heard_at = 0.0
+        self._retry_at = math.inf
+        self._deaths: deque[float] = deque()
+        self._wrong = ""
+        self._last_words: deque[str] = deque(maxlen=5)
+        self._new_words: list[str] = []
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a probe, or one is due."""
+        return self._probe is not None
+
+    def files(self) -> list[int]:
+        """Descriptors to wait for."""
+        return [] if self._probe is None else self._probe.files()
+
+    def due(self) -> float:
+        """Monotonic second at which a probe is begun again; infinite where none is due."""
+        return self._retry_at
+
+    def first_hello(self, wait: Callable[[Sequence[int], float], None]) -> Mapping[str, Any]:
+        """Begin the first probe and wait for its hello. Raises what it says where it can't begin."""
+        self._launch()
+        limit = self._clock.monotonic() + _BEGIN
+        while self._clock.monotonic() < limit:
+            wait(self.files(), min(0.25, limit - self._clock.monotonic()))
+            try:
+                found = list(self._frames(most=1))
+            except ValueError as error:
+                self.let_go()
+                raise RunError(f"what the probe says is not understood: {error}", hint="run 'make setup', it builds both") from None
+            for frame in found:
+                if frame["kind"] == "hello":
+                    if missing := [name for name in self._settings.sources if name not in frame["sources"]]:
+                        raise RunError(f"the probe can't record {' and '.join(missing)}")
+                    self._ahead = [other for other in found if other is not frame]
+                    return frame
+            if self._wrong:
+                probe = self._probe
+                assert probe is not None
+                self.let_go()
+                self._collect(probe)
+                raise failure(probe.exit_code(), list(self._last_words))
+        self.let_go()
+        raise RunError(f"the probe says nothing within {_BEGIN:.0f} s")
+
+    def pump(self) -> Iterator[Mapping[str, Any]]:
+        """Frames that came; none without a probe. Begins one where it is due."""
+        if self._probe is None and self._clock.monotonic() >= self._retry_at and not self._closing:
+            self._retry_at = math.inf
+            try:
+                self._launch()
+            except IolabError as error:
+                self._wrong = str(error)
+        ahead, self._ahead = self._ahead, []
+        yield from ahead
+        try:
+            yield from self._frames(most=_READS)
+        except ValueError as error:
+            self._wrong = f"its frames are damaged: {error}"
+
+    def condemn(self, reason: str) -> None:
+        """What the probe said made no sense: it is given up."""
+        self._wrong = self._wrong or reason
+
+    def tell(self) -> list[str]:
+        """The probe's words since the last call."""
+        words, self._new_words = self._new_words, []
+        return words
+
+    def care(self, until_ns: int) -> Iterator[str]:
+        """See to a probe that ended. Yields what befell it, in words; RunError once it is given up for good.
+
+        Args:
+            until_ns: up to where everything is there: gaps begin here.
+        """
+        probe = self._probe
+        if probe is None and not self._wrong:
+            return
+        if probe is not None and not self._wrong and not self._ended:
+            if self._clock.monotonic() - self._heard_at <= self._settings.patience_s:
+                return
+            self._wrong = f"it said nothing for {self._settings.patience_s:.0f} s"
+        self.let_go()
+        if probe is not None:
+            self._collect(probe)
+        reason, self._wrong = self._wrong, ""
+        if self._ended and not reason:
+            self._after_its_end(until_ns)
+            return
+        yield from self._after_a_death(probe, reason, until_ns)
+
+    def without(self, suspended: Mapping[str, str]) -> None:
+        """Leave these sources out from now on, each for a reason in words: the probe is ended and begun again."""
+        self._suspended = dict(suspended)
+        if self._probe is not None:
+            self._probe.ask_to_stop()
+        else:
+            self._retry_at = self._clock.monotonic()
+
+    def note_gaps(self, sink: Sink, now_ns: int, *, ended: bool = False) -> None:
+        """Note the gaps that are over: those of all sources but the suspended ones, or of all where recording `ended`."""
+        for name, (from_ns, words) in list(self._gaps.items()):
+            if ended or name not in self._suspended:
+                del self._gaps[name]
+                if now_ns > from_ns:
+                    sink.loss("gap", name, from_ns, now_ns, None, words)
+
+    def ask_to_end(self) -> None:
+        """No probe is begun again; the one that runs hands over what it has."""
+        self._closing = True
+        self._retry_at = math.inf
+        if self._probe is not None:
+            self._probe.ask_to_stop()
+
+    def let_go(self) -> None:
+        """No probe any more. Safe to call twice."""
+        probe, self._probe = self._probe, None
+        if probe is not None:
+            self._collect(probe)
+            probe.let_go()
+
+    def _launch(self) -> None:
+        self._reader = FrameReader()
+        self._ahead = []
+        self._ended = False
+        self._wrong = ""
+        self._heard_at = self._clock.monotonic()
+        if set(self._settings.sources) <= self._suspended.keys():
+            return  # nothing is left to record until a pause is over
+        self._probe = self._launcher.launch(self._suspended)
+
+    def _frames(self, most: int) -> Iterator[Mapping[str, Any]]:
+        probe = self._probe
+        if probe is None:
+            return
+        for _ in range(most):
+            data = probe.read()
+            if data is None:
+                break
+            if not data:
+                if not self._ended:
+                    self._wrong = self._wrong or "it ended"
+                break
+            self._heard_at = self._clock.monotonic()
+            for frame in self._reader.feed(data):
+                self._ended = self._ended or frame["kind"] == "end"
+                yield frame
+        self._new_words += self._collect(probe)
+
+    def _collect(self, probe: Probe) -> list[str]:
+        words = probe.words()
+        self._last_words.extend(words)
+        return words
+
+    def _after_its_end(self, until_ns: int) -> None:
+        """It ended as it was asked to: because recording ends, or to be begun again with other sources."""
+        if self._closing:
+            return
+        for name in self._settings.sources:
+            why = self._suspended.get(name)
+            self._gaps.setdefault(name, (until_ns, f"suspended: {why}" if why else "another source was suspended or resumed"))
+        self._retry_at = self._clock.monotonic()
+
+    def _after_a_death(self, probe: Probe | None, reason: str, until_ns: int) -> Iterator[str]:
+        now = self._clock.monotonic()
+        code = None if probe is None else probe.exit_code()
+        how = f" (exit code {code})" if code is not None else ""
+        said = f": {self._last_words[-1]}" if self._last_words else ""
+        words = f"the probe died: {reason}{how}{said}"
+        self._new_words = [line for line in self._new_words if line not in said]
+        for name in self._settings.sources:
+            self._gaps.setdefault(name, (until_ns, words))
+        self._deaths.append(now)
+        while now - self._deaths[0] > self._settings.calm_s:
+            self._deaths.popleft()
+        if self._closing:
+            yield words
+            return
+        if len(self._deaths) > self._settings.tries:
+            raise RunError(f"{words}; it was begun {self._settings.tries} times again within {self._settings.calm_s:.0f} s",
+                           hint="what was recorded is kept")
+        self._retry_at = now + min(_FIRST_PAUSE * 2.0 ** (len(self._deaths) - 1), _LONGEST_PAUSE)
+        yield f"{words}; it is begun again"

@@ -1,0 +1,107 @@
+"""From the probe's frames to the recording, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+
+from ..recording.columns import NameTables, events_of, samples_of
+from .status import Status
+
+
+class Sink(Protocol):
+    """What a recording's writer takes; see `recording.writer.RecordingWriter`."""
+
+    def append_events(self, batch: pa.RecordBatch) -> None:
+        """Add events."""
+        ...
+
+    def append_samples(self, batch: pa.RecordBatch) -> None:
+        """Add samples."""
+        ...
+
+    def loss(self, kind: str, source: str, from_ns: int, until_ns: int, count: int | None, words: str | None = None) -> None:
+        """Note what was lost."""
+        ...
+
+    def mark(self, label: str, from_ns: int, until_ns: int | None, kind: Literal["run", "user"] = "user", link: str | None = None,
+             facts: Mapping[str, Any] | None = None) -> None:
+        """Note a window."""
+        ...
+
+    def process(self, pid: int, process: str, command: str, first_ns: int) -> None:
+        """Note a process: its name and its command line."""
+        ...
+
+    def seal(self) -> None:
+        """Seal what came up to now."""
+        ...
+
+    def tick(self, now_ns: int) -> None:
+        """Seal and drop what is due."""
+        ...
+
+    def close(self) -> None:
+        """Seal and let go."""
+        ...
+
+
+class Intake:
+    """Takes the frames of one probe after the other; adds up what they say in a `Status`."""
+
+    def __init__(self, sink: Sink, status: Status, noticed: Callable[[str], None]) -> None:
+        self._sink, self._status, self._noticed = sink, status, noticed
+        self._names: dict[tuple[str, str], NameTables] = {}
+        self._lost_before: dict[str, int] = {}
+        self._lost: dict[str, int] = {}
+        self._cpu_before = self._cpu = 0
+        self._last_ns = 0
+
+    @property
+    def until_ns(self) -> int:
+        """Up to where there is something: the last second that is whole, or the last event after it."""
+        return max(self._status.until_ns, self._last_ns)
+
+    def begin(self) -> None:
+        """Another probe's frames follow: its names and counts begin anew, what the one before counted stays."""
+        self._names = {}
+        self._lost_before = {name: self._lost_before.get(name, 0) + self._lost.get(name, 0) for name in self._lost_before | self._lost}
+        self._lost = {}
+        self._cpu_before, self._cpu = self._cpu_before + self._cpu, 0
+
+    def take(self, frame: Mapping[str, Any]) -> None:
+        """One frame. ValueError, KeyError or TypeError where it is not what its kind should be; the sink's errors where it can't write."""
+        kind = frame["kind"]
+        if kind == "events":
+            source = str(frame["source"])
+            self._sink.append_events(events_of(frame, self._names.setdefault((kind, source), NameTables()), source))
+            self._status.events[source] = self._status.events.get(source, 0) + int(frame["rows"])
+            if frame["rows"]:
+                self._last_ns = int.from_bytes(frame["time_ns"][-8:], "little", signed=True)
+        elif kind == "samples":
+            source = str(frame["source"])
+            self._sink.append_samples(samples_of(frame, self._names.setdefault((kind, source), NameTables()), source))
+        elif kind == "loss":
+            count = frame.get("count")
+            words = frame.get("words")
+            self._sink.loss(str(frame["loss_kind"]), str(frame["source"]), int(frame["from_ns"]), int(frame["until_ns"]),
+                            None if count is None else int(count), None if words is None else str(words))
+        elif kind == "process":
+            self._sink.process(int(frame["pid"]), str(frame["process"]), str(frame["command"]), int(frame["first_ns"]))
+        elif kind == "note":
+            self._noticed(str(frame["words"]))
+        elif kind in ("tick", "end"):
+            self._count(frame)
+
+    def _count(self, frame: Mapping[str, Any]) -> None:
+        if "lost" in frame:
+            self._lost = {str(name): int(count) for name, count in frame["lost"].items()}
+        for name in self._lost_before | self._lost:
+            self._status.lost[name] = self._lost_before.get(name, 0) + self._lost.get(name, 0)
+        self._cpu = int(frame.get("cpu_ns", self._cpu))
+        self._status.probe_cpu_ns = self._cpu_before + self._cpu
+        self._status.probe_rss_bytes = int(frame.get("rss_bytes", self._status.probe_rss_bytes))
+        if "now_ns" in frame:
+            self._status.until_ns = int(frame["now_ns"])

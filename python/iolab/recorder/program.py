@@ -1,0 +1,67 @@
+"""The probe as a program: where it is, how it is called, whether it can record here, and what its exit codes mean."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from ..errors import IolabError, RunError, UsageError
+from ..hosts.base import Host
+
+OVERRIDE = "IOLAB_PROBE"
+"""Environment variable that names another probe than the one that was built with iolab."""
+NAME = "iolab-probe"
+
+
+def probe_path() -> Path:
+    """Where the probe is; RunError where it was not built."""
+    given = os.environ.get(OVERRIDE)
+    path = Path(given) if given else Path(str(resources.files("iolab").joinpath("_probe", NAME)))
+    if not (path.is_file() and os.access(path, os.X_OK)):
+        raise RunError("the probe is not built", where=path, hint=f"set {OVERRIDE} to a program" if given else "run 'make setup'")
+    return path.absolute()
+
+
+def probe_command(path: Path, sources: Sequence[str], *, devices: Sequence[str] = (), mounts: Sequence[str] = (),
+                  exclude: Sequence[int] = (), ring_kib: int | None = None, tracefs: str | None = None) -> list[str]:
+    """The probe's command line. `devices`: `major:minor`; `exclude`: pids whose I/O is left out."""
+    words = [str(path)]
+    for flag, values in (("--source", sources), ("--device", devices), ("--mount", mounts), ("--exclude-pid", exclude)):
+        for value in values:
+            words += [flag, str(value)]
+    if ring_kib is not None:
+        words += ["--ring-kib", str(ring_kib)]
+    if tracefs is not None:
+        words += ["--tracefs", tracefs]
+    return words
+
+
+def checked(host: Host, path: Path, sources: Sequence[str]) -> None:
+    """RunError where the probe says that it can't record these sources on this machine."""
+    done = host.run([str(path), "--check"])
+    if done.exit_code:
+        raise failure(done.exit_code, done.stderr.splitlines())
+    try:
+        can = json.loads(done.stdout)["sources"]
+        reasons = [f"{name}: {'; '.join(can[name]['words']) if name in can else 'the probe has no such source'}" for name in sources
+                   if name not in can or not can[name]["available"]]
+    except (ValueError, KeyError, TypeError):
+        return  # a probe that says nothing of it says so when it begins
+    if reasons:
+        raise RunError(f"can't be recorded here: {'; '.join(reasons)}")
+
+
+def failure(code: int | None, words: Sequence[str]) -> IolabError:
+    """What a probe that ended before it began says, as an error."""
+    said = words[-1].removeprefix(f"{NAME}: ") if words else ""
+    if code == 2:
+        return UsageError(said or "the probe refuses its arguments")
+    if code == 3:
+        return RunError(said or "recording is not permitted", hint=None if "sudo" in said else "record as root: sudo iolab record ...")
+    if code == 4:
+        return RunError(said or "recording is not possible here")
+    how = "" if code is None else f" with exit code {code}"
+    return RunError(f"the probe ended{how} before it began{': ' if said else ''}{said}")

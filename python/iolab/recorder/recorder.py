@@ -1,0 +1,284 @@
+"""The recorder: one plain loop that reads the probe, writes the recording, and answers whoever speaks to it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import IolabError, RunError
+from .budget import BudgetKeeper
+from .control import Client, Control
+from .feed import Feed
+from .intake import Intake, Sink
+from .parts import Outcome, Parts
+from .settings import Settings
+from .size import SizeWatch
+from .status import Status, write_status
+
+LONGEST_WAIT = 0.25
+"""Seconds between looks at signals and commands."""
+_GRACE = 5.0
+"""Seconds that a command has to end after a SIGTERM."""
+_LAST_WORDS = 10.0
+"""Seconds that a probe has to hand over what it has."""
+
+
+class Recorder:
+    """Records until its time is over, its command ended, it is told to stop, or it can't go on."""
+
+    def __init__(self, settings: Settings, parts: Parts) -> None:
+        self._settings, self._parts, self._clock = settings, parts, parts.clock
+        self.status = Status()
+        self._budget = BudgetKeeper(settings.budget, parts.cpus)
+        self._feed = Feed(settings, parts.launcher, parts.clock)
+        self._control: Control | None = None
+        self._sink: Sink | None = None
+        self._intake: Intake | None = None
+        self._size = SizeWatch(parts.directory, parts.clock)
+        self._stops = 0
+        self._failure: IolabError | None = None
+        self._begun = self._second_at = 0.0
+        self._events_before = 0
+        self._cpu_before = parts.cpu_ns()
+
+    def stop(self, *, now: bool = False) -> None:
+        """Ask it to stop: once ends it as soon as its command, where there is one, has ended; twice, or `now`, ends the command too.
+
+        Safe in a signal handler.
+        """
+        self._stops += 2 if now else 1
+
+    def run(self) -> Outcome:
+        """Record. Raises where it can't even begin; what befalls it later is in the outcome."""
+        try:
+            hello = self._feed.first_hello(self._parts.wait)
+            self._open(hello)
+            while (reason := self._over()) is None:
+                self._round(LONGEST_WAIT)
+            self._end_command()
+            self._drain()
+            return self._finish(reason)
+        finally:
+            self._close()
+
+    def _open(self, hello: Mapping[str, Any]) -> None:
+        self._sink = self._parts.open_sink(hello)
+        self.status.from_ns = self.status.until_ns = int(hello["realtime_ns"])
+        self._intake = Intake(self._sink, self.status, self._notice)
+        if self._parts.control is not None:
+            try:
+                self._control = self._parts.control()
+            except RunError as error:
+                self._notice(str(error))
+        self._begun = self._second_at = self._clock.monotonic()
+        self._parts.heard.started(hello)
+        for words in hello.get("words", ()):
+            self._notice(str(words))
+        self._publish()
+        if self._parts.command is not None:
+            self._parts.command.start()
+        self._parts.settled()
+
+    def _over(self) -> str | None:
+        """Why it is over, None while it isn't."""
+        command = self._parts.command
+        if command is not None and command.exit_code() is not None:
+            return "command"
+        if self._failure is not None:
+            return None if command is not None and self._stops == 0 else "failure"
+        # at a terminal the command got the first Ctrl-C as well, and ends as it sees fit
+        if self._stops > (1 if command is not None else 0):
+            return "stop"
+        passed = self._clock.monotonic() - self._begun
+        if self._settings.duration is not None and passed >= self._settings.duration:
+            return "duration"
+        return None
+
+    def _round(self, longest: float) -> None:
+        now = self._clock.monotonic()
+        files = [*self._feed.files(), *(self._control.files() if self._control is not None else ())]
+        ends = [self._second_at + 1.0, self._feed.due()]
+        if self._settings.duration is not None:
+            ends.append(self._begun + self._settings.duration)
+        self._parts.wait(files, max(0.0, min(longest, *(end - now for end in ends))))
+        if self._failure is None:
+            try:
+                self._take()
+            except IolabError as error:
+                self._fail(error)
+        if self._control is not None:
+            self._control.serve(self._obey)
+        if self._clock.monotonic() >= self._second_at + 1.0:
+            self._each_second()
+
+    def _take(self) -> None:
+        assert self._sink is not None
+        assert self._intake is not None
+        for frame in self._feed.pump():
+            try:
+                if frame["kind"] == "hello":
+                    self._intake.begin()
+                    self._feed.note_gaps(self._sink, int(frame["realtime_ns"]))
+                    self.status.until_ns = max(self.status.until_ns, int(frame["realtime_ns"]))
+                    self.status.state = "recording"
+                self._intake.take(frame)
+                if frame["kind"] == "tick":
+                    self._sink.tick(self.status.until_ns)
+                    self._settle_cuts()
+            except (ValueError, KeyError, TypeError) as error:
+                self._feed.condemn(f"its frames are damaged: {error}")
+        for words in self._feed.care(self._intake.until_ns):
+            self.status.deaths += 1
+            self.status.state = "waiting"
+            self.status.troubles.append(words)
+            self._notice(words)
+        for words in self._feed.tell():
+            self._notice(words)
+
+    def _fail(self, error: IolabError) -> None:
+        self._failure = error
+        self.status.state = "ended"
+        self.status.troubles.append(str(error))
+        self._feed.let_go()
+        if self._parts.command is not None:
+            self._notice(f"recording ended: {error}; '{self._parts.command.text}' goes on")
+
+    def _each_second(self) -> None:
+        now = self._clock.monotonic()
+        events = sum(self.status.events.values())
+        rate = (events - self._events_before) / (now - self._second_at)
+        self._events_before, self._second_at = events, now
+        self.status.seconds = now - self._begun
+        self.status.bytes = self._size.bytes()
+        self.status.recorder_cpu_ns = self._parts.cpu_ns() - self._cpu_before
+        self._publish()
+        if self._failure is None:
+            self._keep_budget(now)
+            self._parts.heard.second(self.status, rate)
+
+    def _keep_budget(self, now: float) -> None:
+        self._budget.spent(now, self.status.probe_cpu_ns + self.status.recorder_cpu_ns, self.status.bytes, self.status.events)
+        running = [name for name in self._settings.sources if name not in self._budget.suspended]
+        resumed = self._budget.due(now)
+        excess = None if resumed else self._budget.excess(running)
+        if resumed:
+            self._notice(f"{', '.join(resumed)}: recorded again")
+            for name in resumed:
+                self.status.suspended.pop(name, None)
+        elif excess is not None:
+            pause = self._budget.suspend(excess.source, now)
+            self.status.suspended[excess.source] = excess.words
+            self.status.troubles.append(f"{excess.source} was suspended: {excess.words}")
+            self._notice(f"{excess.source} is suspended for {pause:.0f} s: {excess.words} (--budget)")
+        else:
+            return
+        self._budget.forget()
+        self._feed.without(dict(self.status.suspended))
+
+    def _obey(self, request: dict[str, Any], client: Client) -> None:
+        word = request.get("word")
+        try:
+            if word == "status":
+                client.answer({"ok": True, **self.status.as_data()})
+            elif word == "stop":
+                self.stop(now=True)
+                client.answer({"ok": True})
+            elif self._failure is not None:
+                client.answer({"ok": False, "error": f"recording ended: {self._failure}"})
+            elif word == "mark":
+                self._mark(request)
+                client.answer({"ok": True})
+            elif word == "cut":
+                now = self._clock.realtime_ns()
+                if request.get("label"):
+                    self._mark({"label": request["label"], "from_ns": now, "until_ns": now})
+                self._parts.cuts.append((now, client))
+            else:
+                client.answer({"ok": False, "error": f"unknown word {word!r}; there are: status, cut, mark, stop"})
+        except (ValueError, KeyError, TypeError) as error:
+            client.answer({"ok": False, "error": f"not understood: {error!r}"})
+        except IolabError as error:
+            self._fail(error)
+            client.answer({"ok": False, "error": str(error)})
+
+    def _mark(self, request: Mapping[str, Any]) -> None:
+        assert self._sink is not None
+        until, link = request.get("until_ns"), request.get("link")
+        self._sink.mark(str(request["label"]), int(request["from_ns"]), None if until is None else int(until),
+                        "run" if request.get("kind") == "run" else "user",
+                        None if link is None else str(link), dict(request.get("facts") or {}))
+
+    def _settle_cuts(self, *, all_of_them: bool = False) -> None:
+        """Seal once everything up to the cut is there."""
+        due = [cut for cut in self._parts.cuts if all_of_them or cut[0] <= self.status.until_ns]
+        if not due:
+            return
+        assert self._sink is not None
+        self._parts.cuts = [cut for cut in self._parts.cuts if cut not in due]
+        self._sink.seal()
+        for _, client in due:
+            client.answer({"ok": True, **self.status.as_data()})
+
+    def _end_command(self) -> None:
+        """A command that still runs is ended while its I/O is recorded."""
+        command = self._parts.command
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            limit = self._clock.monotonic() + _GRACE
+            while command is not None and command.exit_code() is None and self._clock.monotonic() < limit:
+                command.end(number)
+                self._round(0.1)
+
+    def _drain(self) -> None:
+        """Take what the probe still has."""
+        self._feed.ask_to_end()
+        limit = self._clock.monotonic() + _LAST_WORDS
+        while self._failure is None and self._feed.running and self._clock.monotonic() < limit:
+            self._round(0.1)
+
+    def _finish(self, reason: str) -> Outcome:
+        command = self._parts.command
+        code = None if command is None else command.exit_code()
+        seconds = self._clock.monotonic() - self._begun
+        try:
+            assert self._sink is not None
+            if self._failure is None:
+                self._feed.note_gaps(self._sink, self._clock.realtime_ns(), ended=True)
+                if command is not None and code is not None:
+                    self._sink.mark(command.text, command.from_ns, command.until_ns, "user", None, {"exit_code": code})
+            sink, self._sink = self._sink, None
+            self._settle_cuts_before_close(sink)
+            sink.close()
+        except IolabError as error:
+            self._failure = self._failure or error
+        self.status.state = "ended"
+        self.status.bytes = self._size.bytes(at_once=True)
+        self.status.recorder_cpu_ns = self._parts.cpu_ns() - self._cpu_before
+        self._publish()
+        return Outcome(self.status, reason, self._failure, code, seconds)
+
+    def _settle_cuts_before_close(self, sink: Sink) -> None:
+        if self._parts.cuts:
+            self._sink = sink
+            self._settle_cuts(all_of_them=True)
+            self._sink = None
+
+    def _close(self) -> None:
+        """Whatever happened: no probe, no socket, no lock is left, and no command that nobody waits for."""
+        command = self._parts.command
+        if command is not None and command.exit_code() is None:
+            command.end()
+        self._feed.let_go()
+        self._parts.launcher.close()
+        if self._control is not None:
+            self._control.close()
+        if self._sink is not None:
+            with contextlib.suppress(IolabError):
+                self._sink.close()
+
+    def _publish(self) -> None:
+        write_status(self._parts.directory, self.status, self._clock.realtime_ns())
+
+    def _notice(self, text: str) -> None:
+        self._parts.heard.noticed(text)

@@ -1,0 +1,81 @@
+"""A whole recording: the writer, the loop and the control socket joined in one directory."""
+
+from __future__ import annotations
+
+import codecs
+import importlib
+import os
+import pkgutil
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import recorder, recording
+from ..clock import Clock, SystemClock
+from ..errors import UsageError
+from ..recording.layout import LOCK, is_recording
+from ..recording.writer import RecordingWriter
+from .command import Command
+from .control import NAME as CONTROL_FILE
+from .control import Control
+from .launch import Launcher
+from .parts import Heard, Outcome, Parts, wait_readable
+from .recorder import Recorder
+from .settings import Retention, Settings
+from .status import FILE as STATUS_FILE
+
+NICENESS = 5
+"""Added to the recorder's own niceness: what is measured goes before it. The probe keeps its own, for it must not come late."""
+
+
+def preload(*more: str) -> None:
+    """Load everything that recording needs, and `more` modules: once root is given up, what only root may read can't be loaded any more."""
+    codecs.lookup("ascii")
+    for name in ("pyarrow.compute", "pyarrow.ipc", "pyarrow.parquet", *more):
+        importlib.import_module(name)
+    for package in (recorder, recording):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+
+
+def check_directory(directory: Path) -> None:
+    """UsageError where a recording can be neither made nor gone on with."""
+    if directory.exists() and not directory.is_dir():
+        raise UsageError("is a file, not a directory", where=directory, hint="choose another directory with -o")
+    if directory.is_dir() and not is_recording(directory) and any(entry.name != LOCK for entry in directory.iterdir()):
+        raise UsageError("is not empty and holds no recording", where=directory, hint="choose another directory with -o")
+
+
+def open_writer(directory: Path, hello: Mapping[str, Any], retention: Retention, origin: Mapping[str, Any]) -> RecordingWriter:
+    """The writer: of a new recording, or going on with the one that is there."""
+    limits = {"bytes": retention.bytes, "age_s": None if retention.age_s is None else round(retention.age_s)}
+    sources = dict(hello.get("sources", {}))
+    if is_recording(directory):
+        for name in (CONTROL_FILE, STATUS_FILE):
+            (directory / name).unlink(missing_ok=True)
+        return RecordingWriter.reopen(directory, sources=sources, retention=limits, live=True)
+    return RecordingWriter.create(directory, host=str(hello.get("hostname", "")), clock="realtime", origin=origin, sources=sources,
+                                  retention=limits, live=True)
+
+
+class Session:
+    """One recording to be made. `stop` may be called from a signal handler once it is made."""
+
+    def __init__(self, settings: Settings, directory: Path, launcher: Launcher, heard: Heard, *, command: Sequence[str] = (),
+                 origin: Mapping[str, Any] | None = None, clock: Clock | None = None) -> None:
+        """`origin`: what `recording.json` says of where it comes from, besides `kind`."""
+        clock = clock or SystemClock()
+        facts = {"kind": "record", **(origin or {}), **({"command": list(command)} if command else {})}
+        self._recorder = Recorder(settings, Parts(
+            launcher=launcher, clock=clock, heard=heard, directory=directory, wait=wait_readable, cpu_ns=time.process_time_ns,
+            open_sink=lambda hello: open_writer(directory, hello, settings.retention, facts), control=lambda: Control(directory),
+            command=Command(command, clock) if command else None, settled=lambda: os.nice(NICENESS), cpus=os.cpu_count() or 1))
+
+    def stop(self, *, now: bool = False) -> None:
+        """See `Recorder.stop`."""
+        self._recorder.stop(now=now)
+
+    def run(self) -> Outcome:
+        """Record."""
+        return self._recorder.run()

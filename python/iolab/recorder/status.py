@@ -1,0 +1,63 @@
+"""What a recording says of itself while it grows: counts so far, what they cost, and `status.json` for whoever looks on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+FILE = "status.json"
+SCHEMA = 1
+
+
+@dataclass
+class Status:
+    """A recording so far.
+
+    Attributes:
+        state: `recording`, `waiting` (for a probe to come back), `ended`.
+        seconds: since its start. from_ns: realtime at its start; until_ns: everything up to here was taken in.
+        events, lost: by source, since the start. suspended: sources that are, with the reason.
+        bytes: of the recording on disk.
+        probe_cpu_ns, recorder_cpu_ns: CPU time spent so far. probe_rss_bytes: memory of the probe.
+        deaths: how often a probe died. troubles: what befell it, in words, in order.
+    """
+
+    state: str = "recording"
+    pid: int = field(default_factory=os.getpid)
+    seconds: float = 0.0
+    from_ns: int = 0
+    until_ns: int = 0
+    events: dict[str, int] = field(default_factory=dict)
+    lost: dict[str, int] = field(default_factory=dict)
+    suspended: dict[str, str] = field(default_factory=dict)
+    bytes: int = 0
+    probe_cpu_ns: int = 0
+    recorder_cpu_ns: int = 0
+    probe_rss_bytes: int = 0
+    deaths: int = 0
+    troubles: list[str] = field(default_factory=list)
+
+    def as_data(self) -> dict[str, Any]:
+        """Plain data for `status.json` and the word `status`."""
+        return {"schema": SCHEMA, "kind": "recording-status", **asdict(self), "troubles": self.troubles[-20:]}
+
+
+def write_status(directory: Path, status: Status, now_ns: int) -> None:
+    """Replace `status.json`; not made durable, for it says nothing that the recording doesn't hold. A full disk is no harm."""
+    path, fresh = directory / FILE, directory / f".{FILE}.tmp"
+    with contextlib.suppress(OSError):
+        fresh.write_text(json.dumps({**status.as_data(), "written_ns": now_ns}) + "\n", "utf-8")
+        fresh.replace(path)
+
+
+def read_status(text: str) -> Mapping[str, Any]:
+    """The data of a `status.json`; ValueError where it is none of this schema."""
+    data = json.loads(text)
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA or not isinstance(data.get("events"), dict):
+        raise ValueError("no status of a recording")
+    return data

@@ -1,0 +1,72 @@
+"""Does the recording of every I/O hold what fio counted?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ... import _core
+from ...formats.tables import FioDirection
+from ...verdict import Reason
+from ..facts import RunFacts
+from .base import note
+
+PERCENTILES = ("50", "90", "99", "99.9", "99.99")
+"""Of total latency, held against fio's own histogram."""
+
+LATENCY_BITS = 6
+"""The recording's grid; fio's bins lie on it without moving a count."""
+
+
+class IoLogGate:
+    """A note when the recording of a run's I/Os (`log_ios`) has other numbers than fio's result, or could not be made.
+
+    Held against each other are I/Os of each operation (fio's `total_ios`, or the `N` of its latencies: after a ramp the two differ
+    by I/Os that began in it) and percentiles of total latency, which must be equal: both stand on one grid. The metrics come from
+    fio's result whatever the recording holds, so it takes nothing away from the run.
+    """
+
+    name = "io-log"
+
+    def judge(self, facts: RunFacts) -> Iterable[Reason]:
+        """What `log_ios.json` says against fio's result."""
+        said = facts.io_log
+        if not said:
+            return
+        problem = said.get("problem")
+        if problem:
+            yield note("io-log", f"the log of every I/O is not in the recording: {problem}")
+            return
+        events, latency = said.get("events", {}), said.get("latency", {})
+        wrong = [words for operation in ("read", "write", "trim")
+                 if (words := counted(operation, int(events.get(operation, 0)), facts.directions))]
+        if said.get("damaged"):
+            wrong.append(f"{said['damaged']} lines of fio's log are damaged")
+        if wrong:
+            yield note("io-log", f"the recording differs from fio's result: {'; '.join(wrong)}", events=dict(events))
+            return
+        for operation, direction in facts.directions.items():
+            moved = _moved(latency.get(operation, {}), direction)
+            if moved:
+                yield note("io-log", f"{operation}: percentiles of the recording differ from fio's: {', '.join(moved)}")
+
+
+def counted(operation: str, events: int, directions: Mapping[str, FioDirection]) -> str:
+    """How the events of an operation differ from fio's count, in words; empty where they don't."""
+    direction = directions.get(operation)
+    if direction is None:
+        return f"{events} {operation}s of which fio's result knows nothing" if events else ""
+    timed = direction.latencies.get("lat")
+    if events in (direction.ios, None if timed is None else timed.count):
+        return ""
+    return f"{events} {operation}s, fio counted {direction.ios}"
+
+
+def _moved(recorded: Mapping[str, int | None], direction: FioDirection) -> list[str]:
+    """Percentiles that differ; none where fio's result has no histogram of total latency."""
+    timed = direction.latencies.get("lat")
+    if timed is None or not timed.bins:
+        return []
+    indices, counts = _core.take_over_fio_bins(sorted(timed.bins.items()))
+    own = _core.quantiles(indices, counts, [float(each) / 100 for each in PERCENTILES], _core.fio_bits())
+    return [f"p{name} {recorded.get(name)} ns instead of {value} ns" for name, value in zip(PERCENTILES, own, strict=True)
+            if recorded.get(name) != value]

@@ -1,0 +1,208 @@
+"""Making a rig's image: a Debian by debootstrap, the recipe's stages inside it, a file system of it all. What is done stays done."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import RunError
+from ..hosts.rig import rig_home
+from .apt import Mirror, find_mirror
+from .recipe import Rig, Stage
+
+IMAGE, KERNEL, INITRD, KEY = "image.raw", "vmlinuz", "initrd.img", "id_ed25519"
+_ENVIRONMENT = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "HOME=/root", "DEBIAN_FRONTEND=noninteractive"]
+_NEEDED = {"debootstrap": "debootstrap", "mkfs.ext4": "e2fsprogs", "ssh-keygen": "openssh-client", "unshare": "util-linux",
+           "qemu-system-x86_64": "qemu-system-x86"}
+# A mount space of its own: whatever becomes of the build, no mount is left.
+_INSIDE = 'tree=$1; shift; mount -t proc proc "$tree/proc" && exec chroot "$tree" env -i "$@"'
+
+
+@dataclass(frozen=True)
+class Done:
+    """A stage that was done, now or before. `seconds`: None where it had been done before."""
+
+    name: str
+    seconds: float | None
+
+
+class Builder:
+    """Builds one rig. `said` hears what is being done."""
+
+    def __init__(self, rig: Rig, said: Callable[[str], None]) -> None:
+        self._rig, self._said = rig, said
+        self._home = rig_home(rig.name)
+        self._tree, self._stamps, self._log = self._home / "tree", self._home / "stamps", self._home / "build.log"
+        self._done: list[Done] = []
+
+    def build(self) -> list[Done]:
+        """Do what is missing or has changed; the stages in order. RunError where one fails: the next call goes on with it."""
+        self._check()
+        self._home.mkdir(parents=True, exist_ok=True)
+        with _locked(self._home / "lock", "is being built by another iolab"):
+            recipe = self._rig.recipe
+            mirror = find_mirror()
+            chain = hashlib.sha256(repr((recipe.suite, sorted(recipe.components))).encode()).hexdigest()[:16]
+            self._stage("base", chain, lambda: self._base(mirror), fresh=True)
+            chain = _chained(chain, repr((recipe.suites, recipe.kernel, recipe.packages)))
+            self._stage("packages", chain, lambda: self._packages(mirror))
+            for stage in recipe.stages:
+                chain = _chained(chain, self._rig.digest(stage))
+                self._stage(stage.name, chain, lambda stage=stage: self._script(stage, mirror))  # type: ignore[misc]
+            chain = _chained(chain, str(recipe.size))
+            self._stage("image", chain, self._image)
+        return self._done
+
+    def _check(self) -> None:
+        missing = {package for program, package in _NEEDED.items() if shutil.which(program, path=_path()) is None}
+        if missing:
+            raise RunError(f"programs are missing that a rig is made with: {', '.join(sorted(missing))}",
+                           hint=f"install them: apt install {' '.join(sorted(missing))}")
+        if os.geteuid() != 0:
+            raise RunError("making a system's files needs root", where=self._rig.name,
+                           hint=f"sudo iolab rig build {self._rig.name}; starting the machine needs none")
+
+    def _stage(self, name: str, digest: str, work: Callable[[], None], fresh: bool = False) -> None:
+        stamp = self._stamps / f"{name}.json"
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            if json.loads(stamp.read_text("utf-8"))["digest"] == digest:
+                self._done.append(Done(name, None))
+                return
+        self._said(f"{self._rig.name}: {name}")
+        if fresh:
+            shutil.rmtree(self._stamps, ignore_errors=True)
+        stamp.unlink(missing_ok=True)
+        begin = time.monotonic()
+        work()
+        seconds = time.monotonic() - begin
+        self._stamps.mkdir(exist_ok=True)
+        new = stamp.with_suffix(".new")
+        new.write_text(json.dumps({"digest": digest, "seconds": round(seconds, 1)}) + "\n", "utf-8")
+        new.rename(stamp)
+        self._done.append(Done(name, seconds))
+
+    def _base(self, mirror: Mirror) -> None:
+        if self._tree.exists():
+            shutil.rmtree(self._tree)
+        self._run(["debootstrap", "--variant=minbase", "--include=ca-certificates", self._rig.recipe.suite, str(self._tree),
+                   mirror.archive], "debootstrap")
+
+    def _packages(self, mirror: Mirror) -> None:
+        recipe = self._rig.recipe
+        self._write_sources(mirror)
+        self._inside(["apt-get", "update", "-q"], "apt-get update")
+        self._inside(["apt-get", "install", "-y", "-q", recipe.kernel, *recipe.packages], "apt-get install")
+
+    def _script(self, stage: Stage, mirror: Mirror) -> None:
+        self._write_sources(mirror)
+        if not list((self._tree / "var/lib/apt/lists").glob("*Packages*")):
+            self._inside(["apt-get", "update", "-q"], "apt-get update")
+        place = self._tree / "rig"
+        place.mkdir(exist_ok=True)
+        for path in self._rig.files(stage):
+            shutil.copy(path, place / path.name)
+        self._inside(["sh", f"/rig/{stage.run[0]}", *stage.run[1:]], stage.name)
+
+    def _image(self) -> None:
+        """A file system of the tree, the kernel beside it, and the keys by which only this user gets in."""
+        key = self._home / KEY
+        if not key.exists():
+            self._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"iolab rig {self._rig.name}", "-f", str(key)], "ssh-keygen")
+        host_key = self._tree / "etc/ssh/ssh_host_ed25519_key"
+        host_key.unlink(missing_ok=True)
+        self._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "rig", "-f", str(host_key)], "ssh-keygen")
+        authorized = self._tree / "root/.ssh/authorized_keys"
+        authorized.write_text(key.with_suffix(".pub").read_text("utf-8"), "utf-8")
+        authorized.chmod(0o600)
+        shutil.copy(host_key.with_suffix(".pub"), self._home / "host_key.pub")
+        boot = self._tree / "boot"
+        for pattern, name in (("vmlinuz-*", KERNEL), ("initrd.img-*", INITRD)):
+            found = sorted(boot.glob(pattern))
+            if not found:
+                raise RunError(f"no {pattern} came with {self._rig.recipe.kernel}", where=str(boot))
+            shutil.copy(found[-1], self._home / name)
+        image = self._home / IMAGE
+        new = image.with_suffix(".new")
+        with new.open("wb") as file:
+            file.truncate(self._rig.recipe.size)
+        self._run(["mkfs.ext4", "-q", "-F", "-L", "rig", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0",
+                   "-d", str(self._tree), str(new)], "mkfs.ext4")
+        new.rename(image)
+        self._give_to_caller()
+
+    def _give_to_caller(self) -> None:
+        """Under sudo, what is needed to start machines belongs to the user who called it."""
+        if os.environ.get("SUDO_UID", "").isdecimal():
+            user, group = int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", "-1"))
+            for path in (self._home, *(self._home / name for name in (IMAGE, KERNEL, INITRD, KEY, f"{KEY}.pub", "host_key.pub", "lock"))):
+                os.chown(path, user, group)
+
+    def _write_sources(self, mirror: Mirror) -> None:
+        recipe, etc = self._rig.recipe, self._tree / "etc"
+        (etc / "apt/sources.list").write_text(mirror.lines(recipe.suite, recipe.suites, recipe.components), "utf-8")
+        (etc / "apt/apt.conf.d/99rig-build").write_text('APT::Install-Recommends "false";\n' + mirror.settings, "utf-8")
+        for name in ("resolv.conf", "hosts"):
+            with contextlib.suppress(OSError):
+                (etc / name).write_bytes(Path("/etc", name).read_bytes())
+        policy = self._tree / "usr/sbin/policy-rc.d"  # no service may start while packages are installed (invoke-rc.d(8))
+        policy.write_text("#!/bin/sh\nexit 101\n", "utf-8")
+        policy.chmod(0o755)
+
+    def _inside(self, command: Sequence[str], what: str) -> None:
+        self._run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private",
+                   "sh", "-c", _INSIDE, "sh", str(self._tree), *_ENVIRONMENT, *command], what)
+
+    def _run(self, command: Sequence[str], what: str) -> None:
+        environment = {**os.environ, "PATH": _path()}
+        with self._log.open("ab") as log:
+            log.write(f"\n== {' '.join(command)[:300]}\n".encode())
+            log.flush()
+            begin = log.tell()
+            done = subprocess.run(list(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False, env=environment)
+        if done.returncode:
+            with self._log.open("rb") as log:
+                log.seek(begin)
+                lines = [line.strip() for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
+            last = next((line for line in reversed(lines) if line.startswith(("E:", "error", "E "))), lines[-1] if lines else "no words")
+            raise RunError(f"{what} failed with exit code {done.returncode}: {last[:200]}", where=self._log,
+                           hint="the same command goes on where it stopped")
+
+
+def _path() -> str:
+    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def _chained(before: str, part: str) -> str:
+    """A stage counts as changed where any before it has."""
+    return hashlib.sha256(f"{before} {part}".encode()).hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def _locked(path: Path, taken: str) -> Iterator[None]:
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(taken, where=path.parent.name, hint="wait for it") from None
+        yield
+    finally:
+        os.close(file)
+
+
+def image_version(rig: str) -> str | None:
+    """A word that changes with the image; None where it was not built."""
+    try:
+        found = json.loads((rig_home(rig) / "stamps/image.json").read_text("utf-8"))["digest"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return str(found) if (rig_home(rig) / IMAGE).exists() else None

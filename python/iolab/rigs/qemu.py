@@ -1,0 +1,120 @@
+"""qemu's command line for a rig, and whether KVM works here: having /dev/kvm doesn't mean that a kernel boots with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import RunError
+from ..hosts.facts import boot_id
+from ..hosts.local import LocalHost
+from ..hosts.rig import rig_home
+from .build import IMAGE, INITRD, KERNEL, image_version
+
+PROGRAM = "qemu-system-x86_64"
+PROBE_SECONDS = 40.0
+"""For a boot with KVM up to the first program: working KVM needs a few seconds of them."""
+_PROBE_WORD = "rig-probe: booted"
+
+
+@dataclass(frozen=True)
+class Disks:
+    """Data disks: how many, how large each, and what each may do; None for no limit."""
+
+    count: int
+    size_bytes: int
+    iops: int | None = None
+    bytes_per_s: int | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How the CPU is had. `why`: for people, empty where it is the fast way."""
+
+    accelerator: str
+    why: str
+
+
+def choose_accelerator(rig: str) -> Choice:
+    """KVM where a probe booted this rig's kernel with it in time; remembered for this image and this boot of the machine."""
+    if not os.path.exists("/dev/kvm"):  # noqa: PTH110
+        return Choice("tcg", "there is no /dev/kvm here: the CPU is emulated, several times slower")
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return Choice("tcg", "/dev/kvm may not be opened by this user (group kvm): the CPU is emulated, several times slower")
+    known = rig_home(rig) / "accelerator"
+    word = f"{image_version(rig)} {boot_id(LocalHost())}"
+    try:
+        remembered, _, result = known.read_text("utf-8").strip().rpartition(" ")
+    except OSError:
+        remembered, result = "", ""
+    if remembered != word or result not in ("kvm", "tcg"):
+        result = "kvm" if _boots_with_kvm(rig) else "tcg"
+        known.write_text(f"{word} {result}\n", "utf-8")
+    if result == "kvm":
+        return Choice("kvm", "")
+    return Choice("tcg", f"/dev/kvm is there, but the rig's kernel did not boot with it (it was given {PROBE_SECONDS:.0f} s): "
+                         "the CPU is emulated, several times slower")
+
+
+def command(rig: str, accelerator: str, *, memory_bytes: int, cpus: int, port: int, home: Path, disks: Disks) -> list[str]:
+    """The machine: the image as it is, what is written to it forgotten at its end; data disks of sparse files with limits each.
+
+    Disks write to the host's page cache and count a flush as done: their speed is what the limits say, not this machine's disk.
+    """
+    words = [*_base(rig, accelerator, memory_bytes, cpus), "-name", f"iolab-rig-{home.name}", "-serial", f"file:{home / 'console.log'}",
+             "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22", "-device", "virtio-net-pci,netdev=net,romfile=",
+             "-append", _append(accelerator)]
+    for number in range(disks.count):
+        limits = "".join(f",throttling.{name}={value}" for name, value in (("iops-total", disks.iops), ("bps-total", disks.bytes_per_s))
+                         if value is not None)
+        words += ["-object", f"iothread,id=thread{number}",
+                  "-drive", f"file={_escaped(home / disk_name(number))},if=none,id=disk{number},format=raw,cache=unsafe,aio=threads,"
+                            f"discard=unmap{limits}",
+                  "-device", f"virtio-blk-pci,drive=disk{number},serial=disk{number},iothread=thread{number}"]
+    return words
+
+
+def disk_name(number: int) -> str:
+    """File of a data disk; in the machine it is /dev/disk/by-id/virtio-disk<number>."""
+    return f"disk-{number}.raw"
+
+
+def _base(rig: str, accelerator: str, memory_bytes: int, cpus: int) -> list[str]:
+    home = rig_home(rig)
+    emulated = ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max,la57=off"]
+    accel = ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else emulated
+    return [PROGRAM, "-machine", "q35,usb=off,vmport=off", *accel, "-m", f"{memory_bytes >> 20}M", "-smp", str(cpus), "-nodefaults",
+            "-no-user-config", "-display", "none", "-no-reboot", "-rtc", "base=utc", "-device", "virtio-rng-pci",
+            "-kernel", str(home / KERNEL), "-initrd", str(home / INITRD),
+            "-drive", f"file={_escaped(home / IMAGE)},if=none,id=system,format=raw,snapshot=on",
+            "-device", "virtio-blk-pci,drive=system"]
+
+
+def _append(accelerator: str, more: str = "") -> str:
+    # Guards against attacks between its own programs cost an emulated CPU much, and guard nothing in a machine that is thrown away.
+    slow = " mitigations=off" if accelerator == "tcg" else ""
+    return f"root=LABEL=rig rw console=ttyS0 quiet panic=-1 net.ifnames=0 systemd.show_status=0{slow}{more}"
+
+
+def _escaped(path: Path) -> str:
+    return str(path).replace(",", ",,")
+
+
+def _boots_with_kvm(rig: str) -> bool:
+    """Boot up to the first program and off again, with a time limit."""
+    with tempfile.TemporaryDirectory(prefix="iolab-rig-") as directory:
+        console = Path(directory, "console")
+        words = [*_base(rig, "kvm", 512 << 20, 1), "-serial", f"file:{console}",
+                 "-append", _append("kvm", " init=/usr/local/sbin/rig-probe")]
+        try:
+            subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS, check=False,
+                           env={**os.environ, "TMPDIR": directory})
+        except subprocess.TimeoutExpired:
+            pass
+        except OSError as error:
+            raise RunError(f"{PROGRAM} can't be started: {error.strerror or error}",
+                           hint="install it: apt install qemu-system-x86") from None
+        return console.exists() and _PROBE_WORD in console.read_text("utf-8", "replace")

@@ -1,0 +1,83 @@
+"""What a rig is made of: its `rig.toml` and the scripts beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..errors import UsageError
+from ..hosts.options import Size
+
+FILE = "rig.toml"
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+
+
+class Stage(BaseModel):
+    """A script that runs inside the system that is being made; done once, and again where it or its files change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(pattern=_NAME)]
+    run: Annotated[tuple[str, ...], Field(min_length=1, description="a script beside rig.toml, and its arguments")]
+    files: Annotated[tuple[str, ...], Field(description="further files beside rig.toml that it takes")] = ()
+
+
+class Recipe(BaseModel):
+    """`rig.toml`. All packages are Debian's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(pattern=_NAME)]
+    description: str = ""
+    suite: Annotated[str, Field(pattern=_NAME)]
+    suites: tuple[str, ...] = ()
+    components: tuple[str, ...] = ("main",)
+    kernel: str = "linux-image-cloud-amd64"
+    packages: tuple[str, ...] = ()
+    size: Size = 6 << 30
+    default_memory: Size = 4 << 30
+    stages: tuple[Stage, ...] = ()
+
+
+class Rig:
+    """A recipe and where it lies."""
+
+    def __init__(self, directory: Path, recipe: Recipe) -> None:
+        self.directory, self.recipe, self.name = directory, recipe, recipe.name
+
+    def files(self, stage: Stage) -> list[Path]:
+        """What a stage takes along; UsageError where one is missing."""
+        found = [self.directory / name for name in (stage.run[0], *stage.files)]
+        for path in found:
+            if not path.is_file():
+                raise UsageError("is missing", where=path, hint=f"stage '{stage.name}' of {self.directory / FILE} names it")
+        return found
+
+    def digest(self, stage: Stage) -> str:
+        """Changes with everything that a stage is made of."""
+        parts = [repr(stage.run).encode(), *(path.read_bytes() for path in self.files(stage))]
+        return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
+def find_rig(name: str) -> Rig:
+    """A rig by the name of its directory below `rigs/` (here, or where iolab's sources are), or by the path of its directory."""
+    places = [Path(name)] if "/" in name else [Path("rigs") / name, *(base / "rigs" / name for base in Path(__file__).resolve().parents)]
+    for directory in places:
+        if (directory / FILE).is_file():
+            return _read(directory.resolve())
+    raise UsageError(f"there is no rig '{name}'", hint="a rig is a directory with a rig.toml, below rigs/ or named by its path")
+
+
+def _read(directory: Path) -> Rig:
+    path = directory / FILE
+    try:
+        return Rig(directory, Recipe.model_validate(tomllib.loads(path.read_text("utf-8"))))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"is no TOML: {error}", where=path) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", where=path) from None

@@ -1,0 +1,212 @@
+"""fio's log of every I/O, after a run: into the recording, held against what fio counted, summed per second, then removed.
+
+The mark of the run in the recording is made once all its events are sealed, and `run.json` after that. A study killed in between
+does the run again, in another span of time and under another label: what the killed attempt left is removed, never counted twice.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from ..errors import FormatError, IolabError, ResultsError
+from ..formats.fio_json import FioJson
+from ..formats.fio_pool import pool_jobs
+from ..formats.tables import FioDirection
+from ..results.evidence import IO_LOG_FILE
+from ..results.gates.io_log import LATENCY_BITS, PERCENTILES, counted
+from ..results.manifest import write_atomically
+from ..workloads.base import Load
+from ..workloads.fio_ios import FOLDER, IoLog, io_logs, span_ns
+from ..workloads.fio_job import OUTPUT_FILE, SHORTEST_LOGGED, STEP_LOG_MSEC
+from ..workloads.fio_sections import NAME
+from .recording import RECORDINGS
+from .second_logs import Sums, second_logs
+
+if TYPE_CHECKING:
+    from ..recording.recording import Segment
+    from ..recording.writer import RecordingWriter
+
+OWN = "-fio"
+"""Ends the name of the recording that takes fio's logs while the host's own has another writer: a recording has only one."""
+
+SCHEMA = 1
+SECOND_MSEC = 1000
+
+_OPERATIONS = tuple(_core.trace_ops())
+
+
+@dataclass
+class _Held:
+    """What the recording holds of a run: I/Os and latency buckets by operation, and sums over time by section."""
+
+    events: dict[str, int] = field(default_factory=dict)
+    buckets: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    sums: dict[str, Sums] = field(default_factory=dict)
+
+
+def keep_ios(run_dir: Path, load: Load, window: tuple[int, int] | None, host: str, noticed: Callable[[str], None]) -> None:
+    """Take the logs of a run that finished into the recording of its host; nothing to do where it has none.
+
+    What goes wrong is no harm to what was measured: it is said, written into `log_ios.json` for the gate, and the logs stay.
+    """
+    folder = run_dir / FOLDER
+    if not folder.is_dir():
+        return
+    try:
+        found = _taken(run_dir, io_logs(folder, NAME), load, window, host)
+    except (IolabError, OSError, ValueError) as error:  # pyarrow's words about damage are a ValueError
+        found = {"problem": str(error)}
+    kept = found.get("problem") or found.get("differs")
+    if kept:
+        noticed(f"run {run_dir.name}: {kept}; fio's log of every I/O stays in {FOLDER}/")
+    write_atomically(run_dir / IO_LOG_FILE, json.dumps({"schema": SCHEMA, **found, "kept": FOLDER if kept else None}, indent=1) + "\n")
+    if not kept:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _taken(run_dir: Path, logs: Sequence[IoLog], load: Load, window: tuple[int, int] | None, host: str) -> dict[str, Any]:
+    """Ingest, look at what the recording holds, and write the logs per second; what `log_ios.json` says of it."""
+    from ..recording.ingest import Ingested, ingest_run
+    from ..recording.trace import Trace
+
+    logs = [log for log in logs if log.path.stat().st_size]
+    if not logs:
+        return {"problem": "fio logged no I/O"}
+    place, writer = _opened(run_dir.parent.parent / RECORDINGS, host)
+    with writer:
+        label = _label(writer, run_dir.name)
+        span = _around(span_ns(logs), window)
+        spans = {} if span is None else {"from_ns": span[0], "until_ns": span[1]}
+        done: Ingested = ingest_run(writer, label, [(Trace(log.path, "fio-lat"), log.job) for log in logs], source="fio",
+                                    link=f"runs/{run_dir.name}", facts={"run": run_dir.name}, **spans)
+    held = _held(place, label, {log.job: log.prefix for log in logs}, window, STEP_LOG_MSEC if "steps" in load.facts else SECOND_MSEC)
+    if load.runtime >= SHORTEST_LOGGED:
+        for name, text in second_logs(held.sums, _OPERATIONS).items():
+            (run_dir / name).write_text(text, "utf-8")
+    found = {"recording": f"{RECORDINGS}/{place.name}", "label": label, "events": held.events, "damaged": done.damaged,
+             "latency": {operation: _percentiles(buckets) for operation, buckets in held.buckets.items()}}
+    return {**found, **_checked(run_dir, held, done.damaged)}
+
+
+def _around(*spans: tuple[int, int] | None) -> tuple[int, int] | None:
+    known = [span for span in spans if span is not None]
+    return (min(span[0] for span in known), max(span[1] for span in known)) if known else None
+
+
+def _opened(recordings: Path, host: str) -> tuple[Path, RecordingWriter]:
+    """The host's recording, ready for writing, or one beside it where a recorder writes that one."""
+    from ..recording.layout import is_recording
+    from ..recording.writer import RecordingWriter
+
+    refused: ResultsError | None = None
+    for name in (host, f"{host}{OWN}"):
+        place = recordings / name
+        try:
+            if is_recording(place):
+                return place, RecordingWriter.reopen(place, live=False)
+            return place, RecordingWriter.create(place, host=host, clock="realtime", origin={"kind": "run"}, live=False)
+        except ResultsError as error:
+            refused = refused or error
+    assert refused is not None
+    raise refused
+
+
+def _label(writer: RecordingWriter, run: str) -> str:
+    """The run's name; where a killed attempt was marked with it, that with a number, and what the attempt left is removed."""
+    from ..recording.recording import Recording
+
+    taken = {mark["label"] for mark in Recording(writer.directory).marks() if mark["kind"] == "run"}
+    label, number = run, 1
+    while label in taken:
+        writer.drop(label)
+        number += 1
+        label = f"{run} ({number})"
+    return label
+
+
+def _held(place: Path, label: str, prefixes: Mapping[str, str], window: tuple[int, int] | None, every_ms: int) -> _Held:
+    """Read back what was sealed under a label: what is there counts, not what was sent."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from ..recording.recording import Recording
+
+    found = _Held()
+    segments = [each for each in Recording(place).segments() if each.facts.get("label") == label]
+    origin, last = _span_ms(segments, window)
+    for segment in segments:
+        file = pq.ParquetFile(segment.path)
+        for group in range(file.num_row_groups):
+            table = file.read_row_group(group, columns=["time_ns", "latency_ns", "latency_bucket", "size_bytes", "op", "job"])
+            op, job = (table.column(name).unify_dictionaries().combine_chunks() for name in ("op", "job"))
+            time_ms = pc.divide(table.column("time_ns"), 1_000_000).to_numpy()
+            latency, bucket, size = (pc.fill_null(table.column(name), 0).to_numpy()
+                                     for name in ("latency_ns", "latency_bucket", "size_bytes"))
+            operations = op.indices.to_numpy()
+            for number, operation in enumerate(op.dictionary.to_pylist()):
+                inside = operations == number
+                if not inside.any():
+                    continue
+                found.events[operation] = found.events.get(operation, 0) + int(inside.sum())
+                counts = np.bincount(bucket[inside])
+                found.buckets[operation] = _added(found.buckets.get(operation), counts)
+                for section, chosen in _sections(job, prefixes):
+                    rows = inside & chosen
+                    sums = found.sums.setdefault(section, Sums(origin, last, every_ms))
+                    sums.add(_OPERATIONS.index(operation), time_ms[rows], latency[rows], size[rows])
+    return found
+
+
+def _sections(job: Any, prefixes: Mapping[str, str]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Which rows are of which section."""
+    numbers, names = job.indices.to_numpy(), job.dictionary.to_pylist()
+    for section in dict.fromkeys(prefixes.values()):
+        own = [number for number, name in enumerate(names) if prefixes.get(name) == section]
+        if own:
+            yield section, np.isin(numbers, own)
+
+
+def _span_ms(segments: Sequence[Segment], window: tuple[int, int] | None) -> tuple[int, int]:
+    """From before the first I/O to the last, and the window: milliseconds since the epoch, as fio stamps its logs."""
+    first = min((each.first_ns for each in segments), default=0) // 1_000_000 - 1
+    last = max((each.last_ns for each in segments), default=0) // 1_000_000
+    if window is None:
+        return first, last
+    return min(first, window[0] // 1_000_000), max(last, window[1] // 1_000_000)
+
+
+def _checked(run_dir: Path, held: _Held, damaged: int) -> dict[str, str]:
+    """`differs`: how the recording differs from what fio counted; nothing where it doesn't."""
+    try:
+        fio = FioJson().read((run_dir / OUTPUT_FILE).read_bytes(), OUTPUT_FILE)
+    except (OSError, FormatError) as error:
+        return {"differs": f"{OUTPUT_FILE} can't be read to hold the recording against: {error}"}
+    directions: Mapping[str, FioDirection] = pool_jobs(fio.jobs).directions
+    wrong = [words for operation in ("read", "write", "trim") if (words := counted(operation, held.events.get(operation, 0), directions))]
+    if damaged:
+        wrong.append(f"{damaged} lines of the log are damaged")
+    return {"differs": "; ".join(wrong)} if wrong else {}
+
+
+def _percentiles(buckets: NDArray[np.int64]) -> dict[str, int | None]:
+    index = np.flatnonzero(buckets)
+    values = _core.quantiles(index.tolist(), buckets[index].tolist(), [float(each) / 100 for each in PERCENTILES], LATENCY_BITS)
+    return dict(zip(PERCENTILES, values, strict=True))
+
+
+def _added(one: NDArray[np.int64] | None, other: NDArray[np.int64]) -> NDArray[np.int64]:
+    if one is None:
+        return other.astype(np.int64)
+    total = np.zeros(max(len(one), len(other)), dtype=np.int64)
+    total[:len(one)] += one
+    total[:len(other)] += other
+    return total

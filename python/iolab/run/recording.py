@@ -1,0 +1,184 @@
+"""The recording of a study: one recorder beside all runs, each run a mark on it, cut at its boundaries."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..clock import Clock
+from ..errors import RunError
+from ..hosts.base import Host, Process
+from ..hosts.local import LocalHost
+from ..recorder.control import NAME as CONTROL
+from ..recorder.control import say
+from ..recorder.devices import find_devices
+from ..recorder.privilege import need_root_for
+from ..recorder.program import checked, probe_path
+from ..sources.recorded import RecordedSource
+from ..targets.base import Target
+
+RECORDINGS = "recordings"
+"""Below the results: a recording for each host."""
+_BEGIN = 30.0
+"""Seconds that a recorder has to begin; one that a killed study left may be sealing its last."""
+_SETTLE = 30.0
+"""Seconds within which everything up to a run's end must be there."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is recorded: sources, and the devices and mount points that the study names for them (none: the targets')."""
+
+    sources: tuple[str, ...]
+    devices: tuple[str, ...]
+    mounts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, sources: Mapping[str, Any], plugins: Mapping[str, type]) -> Wanted | None:
+        """From a study's sources with their options; None where nothing is recorded."""
+        recorded = {name: options for name, options in sources.items() if issubclass(plugins[name], RecordedSource)}
+        if not recorded:
+            return None
+        return cls(tuple(recorded), *(tuple(word for options in recorded.values() for word in getattr(options, key, ()))
+                                      for key in ("devices", "fs")))
+
+
+class StudyRecorder:
+    """Begins a recorder once the targets are there, marks each run, ends it."""
+
+    def __init__(self, wanted: Wanted, host: Host, clock: Clock, results: Path, environment: Mapping[str, str],
+                 noticed: Callable[[str], None]) -> None:
+        self._wanted, self._host, self._clock, self._noticed = wanted, host, clock, noticed
+        self._environment = environment
+        self.directory = results.absolute() / RECORDINGS / host.name
+        self._link = f"{RECORDINGS}/{host.name}"
+        self._process: Process | None = None
+        self._targets: Sequence[Target] = ()
+        self._before: dict[str, Any] = {}
+        self._from_ns = 0
+
+    def check(self) -> None:
+        """RunError where nothing can be recorded here: not root, no probe, a kernel that doesn't tell."""
+        if not isinstance(self._host, LocalHost):
+            raise RunError(f"{' and '.join(self._wanted.sources)} can be recorded on this machine only, not on host '{self._host.name}'",
+                           hint="leave them out of the study's sources")
+        need_root_for(self._wanted.sources)
+        checked(self._host, probe_path(), self._wanted.sources)
+
+    def start(self, targets: Sequence[Target]) -> None:
+        """Begin to record; RunError with the recorder's words where that fails."""
+        self._targets = targets
+        command = [sys.executable, "-m", "iolab.cli", "record", *self._wanted.sources, "-o", str(self.directory), "--quiet",
+                   "--keep", "all", "--keep-for", "ever", "--for-study", str(os.getpid())]
+        for device in self._devices(targets):
+            command += ["--device", device]
+        for mount in self._mounts(targets):
+            command += ["--fs", mount]
+        self.directory.parent.mkdir(parents=True, exist_ok=True)
+        words = self.directory.parent / f"{self.directory.name}.log"
+        limit = self._clock.monotonic() + _BEGIN
+        while True:
+            # SUDO_UID: the study runs as root, and so must its recorder, whose files lie among the study's own
+            self._process = self._host.start(command, cwd=self.directory.parent, stdout=Path(os.devnull), stderr=words,
+                                             environment={**self._environment, "SUDO_UID": ""})
+            said = self._await(self._process, words, limit)
+            if said is None:
+                break
+            if "is being recorded" not in said or self._clock.monotonic() >= limit:
+                raise RunError(f"recording can't begin: {said}")
+            self._clock.sleep(0.5)
+        for line in _lines(words):
+            if line.startswith("note: "):
+                self._noticed(line.removeprefix("note: "))
+
+    def begin(self) -> None:
+        """A run's load is about to start: what came before is sealed. A recorder that died since is begun again."""
+        if self._process is not None and (code := self._process.wait(0)) is not None:
+            self._noticed(f"the recorder died with exit code {code}; it is begun again")
+            try:
+                self.start(self._targets)
+            except RunError as error:
+                self._noticed(str(error))
+        self._before = self._cut()
+        self._from_ns = self._clock.realtime_ns()
+
+    def end(self, run: str, window: tuple[int, int] | None, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """A run's load ended: its mark, and what `run.json` says of it: where it is, its span, events and losses by source.
+
+        Trouble is no harm to what was measured: it is said, and the gate sees it.
+        """
+        until = self._clock.realtime_ns()
+        found: dict[str, Any] = {"path": self._link, "mark": run, "from_ns": self._from_ns, "until_ns": until}
+        try:
+            say(self.directory, {"word": "mark", "label": run, "from_ns": self._from_ns, "until_ns": until, "kind": "run",
+                                 "link": f"runs/{run}", "facts": {**facts, **({"window": list(window)} if window else {})}})
+        except RunError as error:
+            return {**found, "problem": str(error)}
+        after = self._cut()
+        problem = after.get("problem") or self._before.get("problem")
+        if problem:
+            return {**found, "problem": problem}
+        return {**found, **{key: {name: _of(after, key, name) - _of(self._before, key, name) for name in self._wanted.sources}
+                            for key in ("events", "lost")}}
+
+    def stop(self) -> None:
+        """End the recording. Never raises."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(RunError):
+            say(self.directory, {"word": "stop"})
+        if process.wait(_SETTLE) is None:
+            process.end()
+        words = self.directory.parent / f"{self.directory.name}.log"
+        code = process.wait(0)
+        if code:
+            self._noticed(f"the recorder ended with exit code {code}: {' '.join(_lines(words)[-1:])}")
+
+    def _cut(self) -> dict[str, Any]:
+        """Wait until everything up to now is sealed; the recorder's counts, or the `problem`."""
+        try:
+            return say(self.directory, {"word": "cut"}, timeout=_SETTLE)
+        except RunError as error:
+            self._noticed(str(error))
+            return {"problem": str(error)}
+
+    def _devices(self, targets: Sequence[Target]) -> list[str]:
+        if "block" not in self._wanted.sources:
+            return []
+        names = self._wanted.devices or tuple(dict.fromkeys(name for target in targets for name in target.devices()))
+        if not names:
+            raise RunError("block: the target has no block devices to record", hint="name them: sources.block.devices = [\"sdb\"]")
+        return [device.name for device in find_devices(self._host, names)]
+
+    def _mounts(self, targets: Sequence[Target]) -> list[str]:
+        if "syscall" not in self._wanted.sources:
+            return []
+        points = (target.facts().facts.get("filesystem", {}).get("mounted_at") for target in targets)
+        return list(self._wanted.mounts or dict.fromkeys(str(point) for point in points if point))
+
+    def _await(self, process: Process, words: Path, limit: float) -> str | None:
+        """None once it listens; its last words where it ended."""
+        while (code := process.wait(0.1)) is None:
+            if (self.directory / CONTROL).exists():
+                return None
+            if self._clock.monotonic() >= limit:
+                process.end()
+                return f"nothing happened within {_BEGIN:.0f} s"
+        return (_lines(words) or [f"exit code {code}"])[-1].removeprefix("iolab: ")
+
+
+def _of(status: Mapping[str, Any], key: str, name: str) -> int:
+    return int(status.get(key, {}).get(name, 0))
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return [line for line in path.read_text("utf-8", "replace").splitlines() if line.strip()]
+    except OSError:
+        return []

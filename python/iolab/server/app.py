@@ -1,0 +1,85 @@
+"""The application: requests to questions, answers and errors to responses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route as Path
+from starlette.types import ASGIApp
+
+from ..errors import FormatError, IolabError, ResultsError, UsageError
+from . import binary, metrics, page
+from .asking import parameters
+from .guard import Door, Guard
+from .models import Model, Problem
+from .openapi import document
+from .routes import PREFIX, ROUTES, Route
+from .store import NotServed, Store
+from .stream import Streams, stream_path
+from .work import Busy, Workers
+
+
+def application(store: Store, door: Door, exporter: metrics.Exporter | None = None, *, stopping: Callable[[], bool] = lambda: False,
+                workers: Workers | None = None) -> ASGIApp:
+    """The service of a store, behind its door. `stopping` says that open streams are to end."""
+    pool = workers or Workers()
+    streams = Streams(store, pool, stopping)
+    paths = [Path(f"{PREFIX}{route.path}", _endpoint(route, store, pool), methods=["GET"]) for route in ROUTES]
+    paths += [
+        Path(f"{PREFIX}/openapi.json", _openapi, methods=["GET"]), Path(f"{PREFIX}/stream", stream_path(streams), methods=["GET"]),
+        Path("/metrics", metrics.endpoint(exporter or metrics.Exporter(store, ()), pool), methods=["GET"]), *page.paths()]
+    handlers: Any = {HTTPException: _http_problem, IolabError: _problem, Busy: _busy, Exception: _failed}
+    return Guard(Starlette(routes=paths, exception_handlers=handlers), door)
+
+
+def _endpoint(route: Route, store: Store, pool: Workers) -> Callable[[Request], Any]:
+    known = {parameter.name for parameter in route.parameters}
+
+    async def endpoint(request: Request) -> Response:
+        words = parameters(request.query_params.multi_items(), known)
+        wanted = route.binary if route.binary is not None and binary.MEDIA_TYPE in request.headers.get("accept", "") else route.answer
+        content, kind = await pool.run(lambda: _written(wanted(store, words)))
+        return Response(content, media_type=kind, headers={"vary": "Accept"} if route.binary is not None else None)
+
+    return endpoint
+
+
+def _written(answer: Model | bytes) -> tuple[bytes, str]:
+    """In the thread too: a large answer takes its time to be written."""
+    if isinstance(answer, bytes):
+        return answer, binary.MEDIA_TYPE
+    return answer.model_dump_json(by_alias=True).encode(), "application/json"
+
+
+async def _openapi(request: Request) -> Response:
+    return Response(json.dumps(document()), media_type="application/json")
+
+
+def _answer(status: int, error: str, hint: str = "", headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse(Problem(error=error, hint=hint).model_dump(by_alias=True), status, headers)
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, IolabError)
+    status = 404 if isinstance(error, NotServed) else 400 if isinstance(error, UsageError) else 409 if isinstance(
+        error, FormatError | ResultsError) else 500
+    return _answer(status, error.message, error.hint or "")
+
+
+async def _http_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _answer(error.status_code, "there is nothing at this path" if error.status_code == 404 else str(error.detail))
+
+
+async def _busy(request: Request, error: Exception) -> Response:
+    return _answer(503, "too many questions at once", "ask again in a moment", {"retry-after": "1"})
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return _answer(500, "the service failed at this: a fault of iolab's", "its own words stand where it was started")

@@ -1,0 +1,121 @@
+"""A question as a request puts it: parameters in words to a recording, a statistic, a span of time and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..errors import UsageError
+from ..statistics.answers import Answer
+from ..statistics.intervals import columns_of
+from ..statistics.names import Statistic, parse
+from ..statistics.query import COLUMNS, query
+from ..statistics.times import parse_duration, parse_moment
+from .store import Opened, Store
+
+LONGEST_NAME = 4096
+"""Characters of a statistic's name, or of any other parameter."""
+MOST_COLUMNS = 4000
+MOST_KEYS = 1000
+TOP = 50
+
+Words = Mapping[str, str]
+"""Parameters of a request, each once."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of one recording; times in ns on its own clock, None where left open."""
+
+    recording: str
+    opened: Opened
+    statistic: Statistic
+    from_ns: int | None
+    until_ns: int | None
+    interval_ns: int | None
+    columns: int
+    source: str | None
+    top: int
+
+    def answer(self, statistic: Statistic | None = None, *, columns: int | None = None) -> Answer:
+        """The answer of the one executor, to this statistic or another one over the same span."""
+        return query(self.opened, statistic or self.statistic, from_ns=self.from_ns, until_ns=self.until_ns,
+                     interval_ns=self.interval_ns if columns is None else None, columns=self.columns if columns is None else columns,
+                     source=self.source)
+
+
+def parameters(given: Iterable[tuple[str, str]], known: set[str], repeated: str | None = None) -> dict[str, str]:
+    """Parameters of a request by name, of one that may be repeated the last; UsageError for an unknown, too long or double one."""
+    found: dict[str, str] = {}
+    for name, value in given:
+        if name not in known:
+            raise UsageError(f"there is no parameter '{name[:40]}'", hint=f"there are {', '.join(sorted(known)) or 'none'}")
+        if len(value) > LONGEST_NAME:
+            raise UsageError(f"'{name}' has {len(value)} characters, and {LONGEST_NAME} are the most", where=name)
+        if name in found and name != repeated:
+            raise UsageError(f"'{name}' is there twice", where=name)
+        if "\0" in value:
+            raise UsageError(f"'{name}' holds a NUL", where=name)
+        found[name] = value
+    return found
+
+
+def question_of(store: Store, words: Words) -> Question:
+    """The question of a request. UsageError for what can't be asked, NotServed for a recording that isn't there."""
+    name = recording_of(store, words)
+    statistic = parse(needed(words, "statistic"))
+    opened = store.open(name)
+    first, last = store.ends(name)
+    from_ns, until_ns = _span(words, first, last)
+    interval = None
+    if "interval" in words:
+        interval = parse_duration(words["interval"])
+        if interval < 1:
+            raise UsageError("an interval is longer than nothing", where="interval", hint="such as 1s")
+        columns_of(first if from_ns is None else from_ns, (last if until_ns is None else until_ns - 1), interval)
+    return Question(name, opened, statistic, from_ns, until_ns, interval, whole(words, "columns", COLUMNS, 1, MOST_COLUMNS),
+                    words.get("source"), whole(words, "top", TOP, 1, MOST_KEYS))
+
+
+def recording_of(store: Store, words: Words) -> str:
+    """The name of the recording that is meant: it may be left out where there is only one."""
+    if "recording" in words:
+        store.open(words["recording"])
+        return words["recording"]
+    if len(store.names) != 1:
+        raise UsageError("which recording is not said", where="recording", hint=f"there are {', '.join(store.names)}")
+    return store.names[0]
+
+
+def needed(words: Words, name: str) -> str:
+    """A parameter that can't be left out."""
+    if name not in words:
+        raise UsageError(f"'{name}' is missing", where=name)
+    return words[name]
+
+
+def whole(words: Words, name: str, default: int, least: int, most: int) -> int:
+    """A parameter that is a whole number within bounds."""
+    text = words.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most):
+        raise UsageError(f"'{text[:40]}' is no whole number from {least} to {most}", where=name)
+    return int(text)
+
+
+def moment(text: str, first: int, last: int) -> int:
+    """A moment as commands take it, or in plain ns on the recording's clock."""
+    bare = text.strip()
+    if bare.isascii() and bare.isdecimal() and len(bare) < 20:
+        return int(bare)
+    try:
+        return parse_moment(bare, first, last)
+    except (OverflowError, OSError):
+        raise UsageError(f"'{text}' is no moment", hint="write 30s, -10m or 2026-03-01T12:00:05") from None
+
+
+def _span(words: Words, first: int, last: int) -> tuple[int | None, int | None]:
+    """From and until, cut to what was recorded, as commands cut them."""
+    begin = None if "from" not in words else max(first, moment(words["from"], first, last))
+    return begin, None if "to" not in words else min(last + 1, moment(words["to"], first, last))

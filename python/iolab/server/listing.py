@@ -1,0 +1,121 @@
+"""What is served, what can be asked of it, its marks and losses."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..errors import IolabError
+from ..recording.ingest import source_of
+from ..recording.trace import Trace
+from ..statistics.catalogue import CATALOGUE, Entry
+from ..statistics.fields import QUANTIZED
+from ..statistics.snapshot import choose
+from .asking import Words, recording_of
+from .models import Breakdown, Loss, Losses, Mark, Marks, RecordingFacts, Recordings, StatisticFacts, Statistics
+from .status import changes
+from .store import Opened, Store
+
+MOST_LINES = 2000
+"""Marks or losses in one answer: the latest."""
+
+_EPOCH = 10**17
+"""Later than this (March 1973) a time in ns counts from 1970."""
+
+
+def recordings(store: Store, words: Words) -> Recordings:
+    """Everything that is served; what can't be read is listed with its problem."""
+    return Recordings(recordings=[facts_of(store, name) for name in store.names])
+
+
+def facts_of(store: Store, name: str) -> RecordingFacts:
+    """One of them."""
+    opened = store.open(name)
+    kind = "trace" if isinstance(opened, Trace) else "recording"
+    try:
+        return _of_trace(store, name) if isinstance(opened, Trace) else _of_recording(store, name)
+    except IolabError as error:
+        return RecordingFacts(name=name, kind=kind, host="", clock="trace", live=False, first_ns=None, last_ns=None, events={}, samples={},
+                              problem=error.message)
+
+
+def _of_trace(store: Store, name: str) -> RecordingFacts:
+    first, last = store.ends(name)
+    summary = store.summary(name)
+    held = summary.events > 0
+    return RecordingFacts(name=name, kind="trace", host="", clock="realtime" if first > _EPOCH else "trace", live=False,
+                          first_ns=first if held else None, last_ns=last if held else None,
+                          events={source_of(summary.format): summary.events}, samples={}, problem="")
+
+
+def _of_recording(store: Store, name: str) -> RecordingFacts:
+    recording = store.recording(name)
+    assert recording is not None
+    facts, span = recording.facts, recording.span()
+    events: Counter[str] = Counter()
+    samples: Counter[str] = Counter()
+    for counter, segments in ((events, recording.segments()), (samples, recording.sample_segments())):
+        for segment in segments:
+            counter.update(segment.sources)
+    return RecordingFacts(name=name, kind="recording", host=facts.host, clock=facts.clock, live=is_live(store, name),
+                          first_ns=span[0] if span else None, last_ns=span[1] if span else None, events=dict(events),
+                          samples=dict(samples), problem="")
+
+
+def is_live(store: Store, name: str) -> bool:
+    """Whether it is being recorded: its last session has no end, and something was written lately (a writer that was killed left none)."""
+    recording = store.recording(name)
+    sessions = [] if recording is None else recording.facts.sessions
+    return bool(sessions) and sessions[-1].get("until_ns") is None and changes(store.path(name))
+
+
+def statistics(store: Store, words: Words) -> Statistics:
+    """The catalogue, with what the recording can answer."""
+    name = recording_of(store, words)
+    opened = store.open(name)
+    sources = _sources(opened)
+    return Statistics(recording=name, statistics=[_facts(entry, sources, name) for entry in CATALOGUE.values()])
+
+
+def _sources(opened: Opened) -> list[str]:
+    if isinstance(opened, Trace):
+        found = opened.detect()
+        return [] if found is None else [source_of(found)]
+    return sorted({source for segment in opened.segments() for source, events in segment.sources.items() if events})
+
+
+def _facts(entry: Entry, sources: list[str], name: str) -> StatisticFacts:
+    try:
+        choose(sources, entry, None, name)
+        why = ""
+    except IolabError as error:
+        why = f"{error.message}{f'; {error.hint}' if error.hint else ''}"
+    return StatisticFacts(
+        name=entry.name, about=entry.about, unit=entry.unit, sources=list(entry.sources), filters=list(entry.filters),
+        breakdowns=[Breakdown(field=field, kind="heat" if field in QUANTIZED else "stack") for field in entry.breakdowns],
+        available=not why, why_not=why)
+
+
+def marks(store: Store, words: Words) -> Marks:
+    """Named spans of a recording; a trace has none."""
+    name = recording_of(store, words)
+    recording = store.recording(name)
+    found = [] if recording is None else recording.marks()
+    return Marks(recording=name, left=max(0, len(found) - MOST_LINES), marks=[
+        Mark(label=each["label"], kind=each["kind"], from_ns=each["from_ns"], until_ns=each["until_ns"],
+             link=None if each["link"] is None else str(each["link"]), facts=each["facts"] if isinstance(each["facts"], dict) else {})
+        for each in found[-MOST_LINES:]])
+
+
+def losses(store: Store, words: Words) -> Losses:
+    """What a recording lost, and when nothing was recorded; of a trace the answers themselves say it."""
+    name = recording_of(store, words)
+    recording = store.recording(name)
+    if recording is None:
+        return Losses(recording=name, losses=[], totals={}, gaps=[], left=0)
+    found = recording.losses()
+    totals: Counter[str] = Counter()
+    for each in found:
+        totals[each["kind"]] += each["count"] or 0
+    return Losses(recording=name, totals=dict(totals), gaps=recording.gaps()[-MOST_LINES:], left=max(0, len(found) - MOST_LINES), losses=[
+        Loss(source=each["source"], kind=each["kind"], from_ns=each["from_ns"], until_ns=each["until_ns"], count=each["count"],
+             words=each["words"]) for each in found[-MOST_LINES:]])

@@ -1,0 +1,286 @@
+"""What the service answers, as data: the OpenAPI document and the page's types are generated from these."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..report.heatmap_payload import HeatMapGroup
+
+Value = float | int | None
+
+
+class Model(BaseModel):
+    """A part of an answer; every field is always there."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
+
+
+class Whole(Model):
+    """A whole answer, with the version of its shape."""
+
+    schema_: Literal[1] = Field(1, serialization_alias="schema")
+
+
+class Problem(Whole):
+    """Why there is no answer: what happened, and what to do about it (empty where nothing can be done)."""
+
+    error: str
+    hint: str = ""
+
+
+class RecordingFacts(Model):
+    """Something that is served. Times are ns on its own clock, null where it holds no event; `clock` says whether they count from 1970.
+
+    `live`: whether it is still being recorded. events, samples: by source. `problem`: why it can't be read, else empty.
+    """
+
+    name: str
+    kind: Literal["recording", "trace"]
+    host: str
+    clock: Literal["realtime", "trace"]
+    live: bool
+    first_ns: int | None
+    last_ns: int | None
+    events: dict[str, int]
+    samples: dict[str, int]
+    problem: str
+
+
+class Recordings(Whole):
+    """Everything that is served."""
+
+    recordings: list[RecordingFacts]
+
+
+class Breakdown(Model):
+    """A field that a statistic can be broken down by, and what the answer then is."""
+
+    field: str
+    kind: Literal["stack", "heat"]
+
+
+class StatisticFacts(Model):
+    """A statistic of the catalogue; `why_not` says why a recording can't answer it, and is empty where it can."""
+
+    name: str
+    about: str
+    unit: str
+    sources: list[str]
+    filters: list[str]
+    breakdowns: list[Breakdown]
+    available: bool
+    why_not: str
+
+
+class Statistics(Whole):
+    """The catalogue, as far as it goes for one recording."""
+
+    recording: str
+    statistics: list[StatisticFacts]
+
+
+class OverTime(Whole):
+    """Values per second by column of time: column c begins at t0_ns + c * interval_ns; null where nothing was recorded.
+
+    first_ns, until_ns: the time that the answer is about; covered_ns: how much of it was recorded. total: the plain sum; mean: per second
+    over what was recorded. lost_by_column: (column, records lost there), 0 where nobody knows how many.
+    """
+
+    statistic: str
+    t0_ns: int
+    interval_ns: int
+    unit: str
+    source: str
+    first_ns: int
+    until_ns: int
+    covered_ns: int
+    total: int
+    mean: Value
+    notes: list[str]
+    lost_by_column: list[tuple[int, int]]
+
+
+class SeriesAnswer(OverTime):
+    """A number over time."""
+
+    kind: Literal["series"] = "series"
+    values: list[Value]
+
+
+class Layer(Model):
+    """The values of one key of a breakdown."""
+
+    key: str
+    total: int
+    values: list[Value]
+
+
+class Others(Model):
+    """All keys together that are not named; `keys`: how many."""
+
+    keys: int
+    total: int
+    values: list[Value]
+
+
+class StackAnswer(OverTime):
+    """A number over time for each key, largest first."""
+
+    kind: Literal["stack"] = "stack"
+    keys: list[Layer]
+    others: Others | None
+
+
+class HeatAnswer(Whole):
+    """Counts by column of time and by value: four lists of one length; low <= value < high in `unit`.
+
+    gaps: (first, one past the last) column in which nothing was recorded.
+    """
+
+    kind: Literal["heat"] = "heat"
+    statistic: str
+    t0_ns: int
+    interval_ns: int
+    y: str
+    unit: Literal["ns", "B"]
+    events: int
+    without_y: int
+    filtered: int
+    outside: int
+    lost: int
+    damaged: int
+    unpaired: int
+    averaged: bool
+    column: list[int]
+    low: list[int]
+    high: list[int]
+    count: list[int]
+    lost_by_column: list[tuple[int, int]]
+    gaps: list[tuple[int, int]]
+    notes: list[str]
+
+
+class DrawnMap(Whole):
+    """A heat map made ready for the page's canvas. `group` is null where no event has such a value."""
+
+    kind: Literal["map"] = "map"
+    statistic: str
+    t0_ns: int
+    interval_ns: int
+    events: int
+    notes: list[str]
+    group: HeatMapGroup | None
+
+
+class Share(Model):
+    """A value of a dimension: I/Os inside the rectangle and outside of it, and its share of each (null where there are none at all)."""
+
+    value: str
+    inside: int
+    outside: int
+    share_inside: float | None
+    share_outside: float | None
+
+
+class DimensionShares(Model):
+    """The values of a dimension, those first whose share inside exceeds that outside by most; `left`: how many more there are."""
+
+    dimension: str
+    values: list[Share]
+    left: int
+
+
+class Who(Whole):
+    """Whose the I/Os inside a rectangle of time and value are."""
+
+    recording: str
+    statistic: str
+    from_ns: int
+    until_ns: int
+    low: int | None
+    high: int | None
+    inside: int
+    outside: int
+    dimensions: list[DimensionShares]
+
+
+class Node(Model):
+    """A directory or file with all that lies below it, the largest first. `others`: what is too small to be named, added up."""
+
+    name: str
+    total: int
+    others: int
+    children: list[Node]
+
+
+class Hierarchy(Whole):
+    """The I/Os or bytes of paths, by directory; `unit` is that of the totals. `unnamed`: of events whose file is not known."""
+
+    recording: str
+    statistic: str
+    unit: Literal["1", "B"]
+    total: int
+    unnamed: int
+    root: Node
+
+
+class Mark(Model):
+    """A named span of time; until_ns is null while it lasts."""
+
+    label: str
+    kind: str
+    from_ns: int
+    until_ns: int | None
+    link: str | None
+    facts: dict[str, Any]
+
+
+class Marks(Whole):
+    """Marks of a recording in the order they were made; `left`: how many earlier ones are not listed."""
+
+    recording: str
+    marks: list[Mark]
+    left: int
+
+
+class Loss(Model):
+    """Something that is not in a recording; count is null where nobody knows how much."""
+
+    source: str
+    kind: str
+    from_ns: int | None
+    until_ns: int | None
+    count: int | None
+    words: str
+
+
+class Losses(Whole):
+    """Losses in the order they were noted; `totals` by kind over all of them; `left`: how many earlier ones are not listed."""
+
+    recording: str
+    losses: list[Loss]
+    totals: dict[str, int]
+    gaps: list[tuple[int, int]]
+    left: int
+
+
+class Tick(Whole):
+    """Once a second in the stream: how far a recording is. `state`: "recording", "waiting" for the probe, "ended", or "" of what was not
+    recorded live. lost, suspended (with the reason): by source, as the recorder says."""
+
+    recording: str
+    state: str
+    live: bool
+    first_ns: int | None
+    last_ns: int | None
+    events: dict[str, int]
+    lost: dict[str, int]
+    suspended: dict[str, str]
+    bytes: int | None
+
+
+ANSWERS: dict[str, type[Model]] = {each.__name__: each for each in (
+    Problem, Recordings, Statistics, SeriesAnswer, StackAnswer, HeatAnswer, DrawnMap, Who, Hierarchy, Marks, Losses, Tick)}
+"""Every whole answer, by name."""

@@ -1,0 +1,75 @@
+"""The OpenAPI document, and TypeScript types of the same answers: generated from the routes and models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from ..report.schema import typescript
+from . import binary
+from .models import ANSWERS
+from .routes import PREFIX, ROUTES, Parameter, Route
+from .stream import PARAMETERS as STREAM
+
+SCHEMA_FILE = Path("schemas/api.json")
+TYPES_FILE = Path("web/src/generated/api.ts")
+
+_PROBLEMS = {"400": "What is asked can't be asked; the error says why.", "401": "The token is missing or wrong.",
+             "403": "Asked by another site, or by a host name that is not this service's.", "404": "There is nothing of that name.",
+             "409": "What is served can't answer it, such as a damaged or empty trace.", "503": "Too many questions at once; ask again."}
+
+
+def document() -> dict[str, Any]:
+    """OpenAPI 3.1 of `PREFIX` and /metrics."""
+    paths: dict[str, Any] = {f"{PREFIX}{route.path}": {"get": _operation(route)} for route in ROUTES}
+    paths[f"{PREFIX}/stream"] = {"get": {
+        "operationId": "stream", "summary": "Live data as server-sent events: tick once a second, answer for each statistic, problem.",
+        "parameters": [_parameter(each) for each in STREAM],
+        "responses": {"200": {"description": "Events; their data are Tick, an answer as /query gives it, and Problem.",
+                              "content": {"text/event-stream": {"schema": {"type": "string"}}}}, **_problems()}}}
+    paths["/metrics"] = {"get": {
+        "operationId": "metrics", "summary": "The statistics chosen with --metric, for Prometheus.", "parameters": [],
+        "responses": {"200": {"description": "Text, or protobuf with native histograms where `Accept` asks for it.",
+                              "content": {"text/plain": {"schema": {"type": "string"}}}}, **_problems()}}}
+    return {"openapi": "3.1.0",
+            "info": {"title": "iolab", "version": "1", "description": "Recordings and traces of I/O, read-only; see docs/reference/api.md"},
+            "paths": paths, "security": [{"token": []}, {"cookie": []}],
+            "components": {"schemas": _schemas("#/components/schemas/{model}")["$defs"], "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": "iolab-<port>"}}}}
+
+
+def write(root: Path) -> list[Path]:
+    """Write the document and the types below `root`; returns their paths."""
+    texts = {SCHEMA_FILE: json.dumps(document(), indent=2, ensure_ascii=False) + "\n",
+             TYPES_FILE: typescript(_schemas("#/$defs/{model}")).replace(
+                 "`python -m iolab.report.schema` from the payload's models", "`make generate` from the service's models")}
+    for path, text in texts.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, "utf-8")
+    return [root / path for path in texts]
+
+
+def _schemas(template: str) -> dict[str, Any]:
+    return models_json_schema([(model, "serialization") for model in ANSWERS.values()], ref_template=template)[1]
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    refs = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in route.models]
+    content: dict[str, Any] = {"application/json": {"schema": refs[0] if len(refs) == 1 else {"oneOf": refs}}}
+    if route.binary is not None:
+        content[binary.MEDIA_TYPE] = {"schema": {"type": "string", "format": "binary"}}
+    return {"operationId": route.path.strip("/"), "summary": route.about, "parameters": [_parameter(each) for each in route.parameters],
+            "responses": {"200": {"description": "The answer.", "content": content}, **_problems()}}
+
+
+def _parameter(each: Parameter) -> dict[str, Any]:
+    return {"name": each.name, "in": "query", "required": each.required, "description": each.about, "schema": each.schema}
+
+
+def _problems() -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {code: {"description": words, "content": {"application/json": {"schema": schema}}} for code, words in _PROBLEMS.items()}

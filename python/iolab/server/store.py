@@ -1,0 +1,104 @@
+"""What is served, by name: recordings and traces, opened read-only. A name is looked up, never made into a path."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from ..errors import FormatError, UsageError
+from ..recording.layout import is_recording
+from ..recording.opened import open_events
+from ..recording.recording import Recording
+from ..recording.trace import STDIN, Summary, Trace
+
+Opened: TypeAlias = "Trace | Recording"
+
+
+class NotServed(UsageError):
+    """There is nothing of that name."""
+
+
+class Store:
+    """Recordings and traces by name. Safe to use from several threads.
+
+    Each thread has a recording of its own: one keeps what it read of hot files, and is not made to be shared.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        """Each path is a recording, a trace, or a results directory, which stands for the recordings in it. Errors as `open_events`."""
+        self._paths: dict[str, Path] = {}
+        for path in paths:
+            if path == STDIN:
+                raise UsageError("standard input can be read only once", hint="save the trace into a file first")
+            for label, place in _expand(path):
+                self._paths[self._free(label)] = place
+        self._held = threading.local()
+        self._summaries: dict[str, tuple[tuple[int, int], Summary]] = {}
+        self._traces = {name: found for name, path in self._paths.items() if isinstance(found := open_events(path), Trace)}
+
+    @property
+    def names(self) -> list[str]:
+        """What is served, in the order it was given."""
+        return list(self._paths)
+
+    def open(self, name: str) -> Opened:
+        """What has that name; NotServed where nothing has."""
+        if name not in self._paths:
+            raise NotServed(f"there is no recording '{name[:80]}'", hint=f"there are {', '.join(self._paths)}")
+        if name in self._traces:
+            return self._traces[name]
+        held: dict[str, Recording] = self._held.__dict__.setdefault("recordings", {})
+        if name not in held:
+            held[name] = Recording(self._paths[name])
+        return held[name]
+
+    def recording(self, name: str) -> Recording | None:
+        """The recording of that name, None where it is a trace."""
+        opened = self.open(name)
+        return None if isinstance(opened, Trace) else opened
+
+    def summary(self, name: str) -> Summary:
+        """What a trace holds; it is read for this once, unless it changes."""
+        trace = self._traces[name]
+        try:
+            stat = trace.path.stat()
+        except OSError as error:
+            raise FormatError(f"can't be read: {error.strerror}", where=trace.path) from None
+        stamp = stat.st_mtime_ns, stat.st_size
+        held = self._summaries.get(name)
+        if held is None or held[0] != stamp:
+            held = self._summaries[name] = stamp, trace.summary()
+        return held[1]
+
+    def ends(self, name: str) -> tuple[int, int]:
+        """(first, last) ns of its events; (0, 0) of what is empty."""
+        opened = self.open(name)
+        if not isinstance(opened, Trace):
+            return opened.span() or (0, 0)
+        facts = self.summary(name).facts
+        return (0, 0) if facts["first_ns"] is None else (facts["first_ns"], facts["last_ns"])
+
+    def path(self, name: str) -> Path:
+        """Where it lies."""
+        return self._paths[name]
+
+    def _free(self, label: str) -> str:
+        """The label, or one with a number where it is taken."""
+        name, number = label, 1
+        while name in self._paths:
+            number += 1
+            name = f"{label} ({number})"
+        return name
+
+
+def _expand(path: Path) -> list[tuple[str, Path]]:
+    """(label, place) of what a path stands for."""
+    label = path.name or path.resolve().name or str(path)
+    inner = path / "recordings"
+    if not is_recording(path) and inner.is_dir():
+        found = [(f"{label}/{each.name}", each) for each in sorted(inner.iterdir()) if is_recording(each)]
+        if found:
+            return found
+    return [(label, path)]

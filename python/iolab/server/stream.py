@@ -1,0 +1,178 @@
+"""Live data as one stream of server-sent events: once a second how far a recording is, and the answers to the statistics followed.
+
+An answer is always of the whole window, so that one which is left out does no harm: a reader that is slow gets fewer of them, one that
+doesn't read for `PATIENCE` seconds is dropped, and nothing is kept for either beyond the message that is being sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from ..errors import IolabError, UsageError
+from ..statistics.names import parse
+from .asking import LONGEST_NAME, Words, parameters, recording_of, whole
+from .listing import facts_of
+from .models import Model, Problem, Tick
+from .routes import DRAWN, RECORDING, SOURCE, TOPMOST, Parameter, ask
+from .status import counts, status_of
+from .store import Store
+from .work import Busy, Workers
+
+PATIENCE = 10.0
+"""Seconds after which a reader that takes nothing is dropped."""
+PERIOD = 1.0
+MOST_STREAMS = 16
+MOST_STATISTICS = 8
+LONGEST_WINDOW = 3600
+_QUIET = 15
+"""Periods between two ticks of a recording that doesn't grow."""
+
+PARAMETERS = (
+    RECORDING,
+    Parameter("statistic", f"Followed in the stream; repeatable, {MOST_STATISTICS} at most.", {
+        "type": "array", "maxItems": MOST_STATISTICS, "items": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}}),
+    Parameter("seconds", "Length of the window that ends with the latest event.", {
+        "type": "integer", "minimum": 1, "maximum": LONGEST_WINDOW, "default": 60}),
+    SOURCE, TOPMOST, DRAWN)
+
+
+class Streams:
+    """Streams of one store; what several of them ask is answered once."""
+
+    def __init__(self, store: Store, pool: Workers, stopping: Callable[[], bool], *, patience: float = PATIENCE,
+                 period: float = PERIOD) -> None:
+        self.store, self._pool, self._stopping = store, pool, stopping
+        self.patience, self._period = patience, period
+        self._answers: dict[tuple[Any, ...], tuple[Any, asyncio.Task[str]]] = {}
+        self.open = 0
+
+    async def events(self, recording: str, statistics: list[str], words: dict[str, str]) -> AsyncIterator[str]:
+        """Server-sent events until the service stops. `words`: parameters of each question besides the statistic."""
+        before: Any = None
+        quiet = 0
+        while not self._stopping():
+            begun = time.monotonic()
+            try:
+                tick = await self._pool.run(partial(tick_of, self.store, recording))
+                state = (tick.last_ns, tuple(tick.events.items()), tick.state, tick.live)
+                if state != before or quiet >= _QUIET:
+                    yield event("tick", tick)
+                    quiet = 0
+                if state != before:
+                    for statistic in statistics:
+                        yield await self._shared(state, recording, statistic, words)
+                before = state
+            except Busy:
+                pass  # this second is left out; the next answer is of the whole window again
+            except IolabError as error:
+                yield event("problem", Problem(error=error.message, hint=error.hint or ""))
+            quiet += 1
+            await self._pause(begun)
+
+    async def _shared(self, state: Any, recording: str, statistic: str, words: dict[str, str]) -> str:
+        """An answer as an event, made once for all streams that ask the same of the same state."""
+        key = (recording, statistic, *sorted(words.items()))
+        held = self._answers.get(key)
+        if held is None or held[0] != state:
+            if len(self._answers) > 4 * MOST_STREAMS:
+                self._answers.clear()
+            task = asyncio.create_task(self._answer({**words, "recording": recording, "statistic": statistic}))
+            held = self._answers[key] = (state, task)
+        return await asyncio.shield(held[1])
+
+    async def _answer(self, words: Words) -> str:
+        try:
+            return await self._pool.run(lambda: event("answer", ask(self.store, words)))
+        except Busy:
+            return event("problem", Problem(error="too many questions at once", hint="the next second tries again"))
+        except IolabError as error:
+            return event("problem", Problem(error=f"{words['statistic']}: {error.message}", hint=error.hint or ""))
+
+    async def _pause(self, begun: float) -> None:
+        """Until a period after it began; at least half of one, so that a slow answer doesn't take all of a processor."""
+        until = max(begun + self._period, time.monotonic() + self._period / 2)
+        while not self._stopping() and (left := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, 0.25))
+
+
+class StreamResponse(Response):
+    """Sends events until they end, the reader is gone, or it takes none for too long."""
+
+    def __init__(self, streams: Streams, events: AsyncIterator[str], *, body: bool) -> None:
+        super().__init__(None, headers={"x-accel-buffering": "no"}, media_type="text/event-stream")
+        self._streams, self._events, self._body = streams, events, body
+        del self.headers["content-length"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send."""
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        if not self._body:
+            await send({"type": "http.response.body", "body": b""})
+            return
+        self._streams.open += 1
+        tasks = {asyncio.create_task(self._write(send)), asyncio.create_task(_gone(receive))}
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._streams.open -= 1
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _write(self, send: Send) -> None:
+        async for text in self._events:
+            await asyncio.wait_for(send({"type": "http.response.body", "body": text.encode(), "more_body": True}), self._streams.patience)
+        await asyncio.wait_for(send({"type": "http.response.body", "body": b""}), self._streams.patience)
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def event(name: str, data: Model) -> str:
+    """One server-sent event; JSON has no line ends."""
+    return f"event: {name}\ndata: {data.model_dump_json(by_alias=True)}\n\n"
+
+
+def tick_of(store: Store, name: str) -> Tick:
+    """How far a recording is now."""
+    facts = facts_of(store, name)
+    recording = store.recording(name)
+    status = {} if recording is None else status_of(store.path(name))
+    size, suspended = status.get("bytes"), status.get("suspended")
+    return Tick(
+        recording=name, live=facts.live, first_ns=facts.first_ns, last_ns=facts.last_ns, events=facts.events, lost=counts(status, "lost"),
+        state=str(status.get("state", "")) if facts.live else "ended" if status else "", bytes=size if isinstance(size, int) else None,
+        suspended={str(key): str(words) for key, words in suspended.items()} if isinstance(suspended, dict) else {})
+
+
+def stream_path(streams: Streams) -> Callable[[Request], Any]:
+    """The endpoint; what is asked is looked at before the stream begins, so that a mistake is an answer of its own."""
+    known = {parameter.name for parameter in PARAMETERS}
+
+    async def endpoint(request: Request) -> Response:
+        words = parameters(request.query_params.multi_items(), known, repeated="statistic")
+        words.pop("statistic", None)
+        statistics = list(dict.fromkeys(request.query_params.getlist("statistic")))
+        if len(statistics) > MOST_STATISTICS:
+            raise UsageError(f"{len(statistics)} statistics are too many for one stream", hint=f"{MOST_STATISTICS} are the most")
+        for statistic in statistics:
+            parse(statistic)
+        seconds = whole(words, "seconds", 60, 1, LONGEST_WINDOW)
+        words.pop("seconds", None)
+        recording = recording_of(streams.store, words)
+        words |= {"from": f"-{seconds}s", "interval": f"{-(-seconds // 600)}s"}
+        if streams.open >= MOST_STREAMS:
+            raise Busy
+        return StreamResponse(streams, streams.events(recording, statistics, words), body=request.method == "GET")
+
+    return endpoint

@@ -1,0 +1,345 @@
+"""`iolab record`, with a probe that runs anywhere: what it tells, leaves and returns, and what a kill leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab.cli.main import run
+from iolab.hosts.leftovers import start_ticks
+from iolab.recording.recording import Recording
+from iolab.recording.writer import RecordingWriter
+
+FRAMES = Path(__file__).parents[1] / "support/frames.py"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("SUDO_UID", "SUDO_GID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Make a probe of a script (see `support.frames`); its log has a line for each start."""
+
+    def make(**script: Any) -> Path:
+        log = tmp_path / "probe.log"
+        log.touch()
+        log.chmod(0o666)
+        path = tmp_path / "probe"
+        path.write_text(f"#!/bin/sh\nexec {sys.executable} {FRAMES} '{json.dumps({'log': str(log), **script})}' \"$@\"\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("IOLAB_PROBE", str(path))
+        return log
+
+    return make
+
+
+@pytest.fixture
+def root_needed() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("recording block needs root")
+
+
+pytestmark = pytest.mark.usefixtures("root_needed")
+
+
+def starts(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = run([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def rows(recording: Path) -> int:
+    found = Recording(recording)
+    return sum(sum(segment.sources.values()) for segment in found.segments())
+
+
+def gone(pid: int, seconds: float = 10.0) -> bool:
+    limit = time.monotonic() + seconds
+    while start_ticks(pid) is not None and time.monotonic() < limit:
+        time.sleep(0.02)
+    return start_ticks(pid) is None
+
+
+@contextlib.contextmanager
+def started(*arguments: object, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """`iolab record` as a process of its own."""
+    process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "record", *map(str, arguments)], stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, **environment}, process_group=0)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def await_events(recording: Path, wanted: int = 1, seconds: float = 20.0) -> dict[str, Any]:
+    limit = time.monotonic() + seconds
+    while time.monotonic() < limit:
+        with contextlib.suppress(OSError, ValueError):
+            status: dict[str, Any] = json.loads((recording / "status.json").read_text())
+            if sum(status["events"].values()) >= wanted and status["state"] == "recording":
+                return status
+        time.sleep(0.05)
+    raise AssertionError("nothing was recorded")
+
+
+def test_a_duration(probe: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    log = probe(rate=1000, lose=2)
+    code, out, err = said(capsys, "record", "--duration", "2.3s")
+    assert (code, out) == (0, "")
+    [directory] = Path().glob("recording-*")
+    assert f"recording block, counters into {directory} (keeps 10.0 GiB and 7 days; budget 25 % of all CPU time); for 2.3 s" in err
+    assert "events/s" in err
+    assert f"iolab show {directory}" in err
+    summary = next(line for line in err.splitlines() if line.startswith("recorded"))
+    assert f"recorded {rows(directory):,}".replace(",", " ") in summary
+    assert "bytes an I/O" in summary
+    assert rows(directory) > 1500
+    assert [loss["kind"] for loss in Recording(directory).losses()] == ["overrun"] * 6
+    [start] = starts(log)
+    assert start["arguments"] == ["--source", "block", "--source", "counters", "--exclude-pid", str(os.getpid())]
+    assert gone(start["pid"])
+    assert {entry.name for entry in directory.iterdir()} >= {"recording.json", "events", "samples"}
+    assert not (directory / "control").exists()
+
+
+@pytest.mark.parametrize("exit_code", [0, 7])
+def test_a_command_gives_the_exit_code(exit_code: int, probe: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    probe()
+    code, _, _ = said(capsys, "record", "block", "-q", "-o", "r", "--", "sh", "-c", f"sleep 0.5; exit {exit_code}")
+    assert code == exit_code
+    [mark] = Recording(Path("r")).marks()
+    assert mark["label"] == f"sh -c 'sleep 0.5; exit {exit_code}'"
+    assert mark["facts"] == {"exit_code": exit_code}
+    assert 4e8 < mark["until_ns"] - mark["from_ns"] < 3e9
+
+
+def test_a_command_may_look_like_options(probe: Callable[..., Path], capfd: pytest.CaptureFixture[str]) -> None:
+    probe()
+    assert run(["record", "-q", "-o", "r", "--", "echo", "--duration", "--", "-o"]) == 0
+    assert capfd.readouterr().out == "--duration -- -o\n"
+
+
+def test_the_same_directory_is_gone_on_with(probe: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    probe(rate=1000)
+    assert said(capsys, "record", "-o", "r", "--duration", "1s")[0] == 0
+    before = rows(Path("r"))
+    assert said(capsys, "record", "-o", "r", "--duration", "1s")[0] == 0
+    assert rows(Path("r")) > before + 500
+    assert len(Recording(Path("r")).facts.sessions) == 2
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), [
+    (["blok"], 2, "unknown source 'blok'; there are: block, syscall, counters; a command to record comes after --"),
+    (["--device", "no-such-disk"], 2, "--device no-such-disk: no such block device"),
+    (["--duration", "soon"], 2, "--duration: 'soon' is not a duration"),
+    (["--duration", "0"], 2, "--duration: '0' is no time"),
+    (["--duration", "3s", "--", "true"], 2, "--duration stands beside a COMMAND"),
+    (["--budget", "much"], 2, "--budget"),
+    (["--budget", "0%"], 2, "leaves nothing"),
+    (["--keep", "lots"], 2, "--keep: 'lots' is not a size"),
+    (["--fs", "/no/such/place"], 2, "does not exist"),
+    (["-o", "file"], 2, "file: is a file, not a directory"),
+    (["-o", "full"], 2, "full: is not empty and holds no recording"),
+    (["--", "no-such-program"], 2, "no-such-program: no such program"),
+])
+def test_mistakes_are_one_line(arguments: list[str], code: int, words: str, probe: Callable[..., Path],
+                               capsys: pytest.CaptureFixture[str]) -> None:
+    log = probe()
+    Path("file").touch()
+    Path("full").mkdir()
+    Path("full/thing").touch()
+    got, out, err = said(capsys, "record", *arguments)
+    assert (got, out) == (code, "")
+    assert words in err
+    assert len(err.strip().splitlines()) == 1
+    assert all(gone(start["pid"]) for start in starts(log))
+    assert not list(Path().glob("recording-*"))
+
+
+@pytest.mark.parametrize(("code", "words", "exit_code"), [
+    (4, "iolab-probe: tracefs is not mounted; mount -t tracefs nodev /sys/kernel/tracing", 5),
+    (3, "iolab-probe: the kernel is locked down (integrity)", 5),
+])
+def test_what_the_probe_refuses_is_one_line(code: int, words: str, exit_code: int, probe: Callable[..., Path],
+                                            capsys: pytest.CaptureFixture[str]) -> None:
+    probe(refuse={"code": code, "words": words})
+    got, _, err = said(capsys, "record", "-o", "r")
+    assert got == exit_code
+    assert words.removeprefix("iolab-probe: ") in err
+    assert len(err.strip().splitlines()) == 1
+    assert not Path("r").exists()
+
+
+def test_a_probe_that_is_not_built(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    monkeypatch.setenv("IOLAB_PROBE", str(tmp_path / "none"))
+    code, _, err = said(capsys, "record")
+    assert code == 5
+    assert "the probe is not built" in err
+
+
+def test_a_recording_that_is_being_written_is_refused(probe: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    log = probe()
+    with RecordingWriter.create(Path("r"), host="x", clock="realtime", origin={"kind": "record"}):
+        code, _, err = said(capsys, "record", "-o", "r", "--duration", "1s")
+    assert code == 3
+    assert f"is being recorded by process {os.getpid()}" in err
+    assert all(gone(start["pid"]) for start in starts(log))
+
+
+def test_who_is_not_root_is_told_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+                                    probe: Callable[..., Path]) -> None:
+    probe()
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    code, _, err = said(capsys, "record", "-o", "r")
+    assert code == 5
+    assert "recording block needs root: the kernel shows nobody else its I/O; sudo iolab record" in err
+    code, _, _ = said(capsys, "record", "counters", "-o", "r", "--duration", "0.5s")
+    assert code == 0
+
+
+def test_ctrl_c_ends_it_in_order(probe: Callable[..., Path]) -> None:
+    log = probe(rate=1000)
+    with started("-o", "r") as process:
+        await_events(Path("r"), 100)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "recorded" in err
+    assert "Traceback" not in err
+    assert rows(Path("r")) > 100
+    assert gone(starts(log)[0]["pid"])
+
+
+def test_ctrl_c_at_a_terminal_reaches_the_command_too_and_its_end_is_awaited(probe: Callable[..., Path]) -> None:
+    probe(rate=1000)
+    script = "trap 'sleep 1; exit 5' INT; while :; do sleep 0.1; done"
+    with started("-o", "r", "--", "sh", "-c", script) as process:
+        await_events(Path("r"), 100)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 5
+    assert "Traceback" not in err
+    [mark] = Recording(Path("r")).marks()
+    assert mark["facts"] == {"exit_code": 5}
+
+
+def test_a_plain_kill_ends_the_command_too(probe: Callable[..., Path], tmp_path: Path) -> None:
+    probe(rate=1000)
+    with started("-o", "r", "--", "sh", "-c", "echo $$ > pid; exec sleep 100") as process:
+        await_events(Path("r"), 100)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    assert process.returncode == 143
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+def test_a_killed_recorder_leaves_nothing_running_and_loses_two_seconds_at_most(probe: Callable[..., Path], tmp_path: Path,
+                                                                                capsys: pytest.CaptureFixture[str]) -> None:
+    log = probe(rate=1000)
+    with started("-o", "r", "--", "sh", "-c", "echo $$ > pid; exec sleep 100") as process:
+        status = await_events(Path("r"), 3000)
+        killed_ns = time.time_ns()
+        process.kill()
+        process.wait()
+    assert gone(starts(log)[0]["pid"])
+    assert gone(int((tmp_path / "pid").read_text()))
+    assert rows(Path("r")) >= sum(status["events"].values())
+    span = Recording(Path("r")).span()
+    assert span is not None
+    assert killed_ns - span[1] < 2e9
+    assert said(capsys, "record", "-o", "r", "--duration", "1s")[0] == 0
+    gaps = [loss for loss in Recording(Path("r")).losses() if loss["kind"] == "gap"]
+    assert len(gaps) == 1
+    assert gaps[0]["from_ns"] <= killed_ns + 2e9
+    assert gaps[0]["until_ns"] >= killed_ns
+
+
+def test_a_killed_probe_is_begun_again_and_the_gap_is_shown(probe: Callable[..., Path]) -> None:
+    log = probe(rate=1000)
+    with started("-o", "r") as process:
+        await_events(Path("r"), 500)
+        os.kill(starts(log)[0]["pid"], signal.SIGKILL)
+        limit = time.monotonic() + 20
+        while len(starts(log)) < 2 and time.monotonic() < limit:
+            time.sleep(0.05)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "the probe died: it ended (exit code 137)" in err
+    gaps = {loss["source"]: loss for loss in Recording(Path("r")).losses() if loss["kind"] == "gap"}
+    assert gaps.keys() == {"block", "counters"}
+    assert gaps["block"]["until_ns"] - gaps["block"]["from_ns"] < 3e9
+    assert all(gone(start["pid"]) for start in starts(log))
+
+
+def test_all_but_the_probe_runs_as_whoever_called_sudo(probe: Callable[..., Path], tmp_path: Path) -> None:
+    log = probe(rate=1000)
+    for directory in (tmp_path, *list(tmp_path.parents)[:3]):
+        directory.chmod(directory.stat().st_mode | 0o055)
+    place = tmp_path / "place"
+    place.mkdir()
+    os.chown(place, 65534, 65534)
+    with started("-o", place / "r", "--", "sh", "-c", f"id -u > {place}/who; sleep 2.5", SUDO_UID="65534", SUDO_GID="65534") as process:
+        await_events(place / "r", 500)
+        assert Path(f"/proc/{process.pid}").stat().st_uid == 65534 or "Uid:\t65534" in Path(f"/proc/{process.pid}/status").read_text()
+        os.kill(starts(log)[0]["pid"], signal.SIGKILL)  # it can be begun again all the same
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert (place / "who").read_text() == "65534\n"
+    assert {path.stat().st_uid for path in (place / "r").rglob("*")} == {65534}
+    assert [start["uid"] for start in starts(log)] == [0, 0]
+    assert all(gone(start["pid"]) for start in starts(log))
+    assert rows(place / "r") > 1000
+
+
+def test_a_directory_that_the_user_may_not_write_is_refused_though_root_might(probe: Callable[..., Path], tmp_path: Path) -> None:
+    log = probe()
+    (tmp_path / "mine").mkdir(mode=0o700)
+    with started("-o", tmp_path / "mine/r", "--duration", "1s", SUDO_UID="65534", SUDO_GID="65534") as process:
+        _, err = process.communicate(timeout=20)
+    assert process.returncode in (1, 2, 3)
+    assert "Permission denied" in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "mine/r").exists()
+    assert all(gone(start["pid"]) for start in starts(log))
+
+
+def test_a_full_disk_is_one_line_and_what_was_kept_is_readable(probe: Callable[..., Path], tmp_path: Path) -> None:
+    log = probe(rate=200_000)
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", small], check=False, capture_output=True).returncode:
+        pytest.skip("no tmpfs can be mounted")
+    try:
+        with started("-o", small / "r", "--", "sh", "-c", "sleep 6; exit 4") as process:
+            _, err = process.communicate(timeout=40)
+        assert process.returncode == 4  # the command's end is worth more than its recording's
+        assert "No space left" in err
+        assert "goes on" in err
+        assert "Traceback" not in err
+        assert rows(small / "r") > 1000
+        assert all(gone(start["pid"]) for start in starts(log))
+    finally:
+        subprocess.run(["umount", small], check=True)

@@ -1,0 +1,286 @@
+"""Rigs without a virtual machine: recipes, mirrors, the state of machines, and words where something is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from iolab.cli.main import run
+from iolab.errors import RunError, UsageError
+from iolab.hosts.leftovers import start_ticks
+from iolab.hosts.rig import RigHost, RigOptions, RigState, cache_home, machine_home, machines, running_machine
+from iolab.rigs.apt import Mirror, find_mirror, sources
+from iolab.rigs.build import Builder, image_version
+from iolab.rigs.machine import down
+from iolab.rigs.qemu import Disks, choose_accelerator, command
+from iolab.rigs.recipe import find_rig
+
+RECIPE = """
+name = "small"
+suite = "bookworm"
+components = ["main", "contrib"]
+packages = ["fio"]
+[[stages]]
+name = "one"
+run = ["one.sh", "word"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    return tmp_path / "cache"
+
+
+def state(**more: object) -> RigState:
+    found = RigState(rig="small", name="one", pid=os.getpid(), started=start_ticks(os.getpid()) or 0, port=1, accelerator="tcg", begun_ns=0,
+                     disks=2, disk_bytes=1 << 30, disk_iops=170, disk_bytes_per_s=None, memory_bytes=1 << 30, cpus=2, version="v")
+    return replace(found, **more)  # type: ignore[arg-type]
+
+
+def keep(one: RigState) -> Path:
+    home = machine_home(one.rig, one.name)
+    home.mkdir(parents=True)
+    data = one.as_data()
+    del data["running"]
+    (home / "state.json").write_text(json.dumps(data))
+    return home
+
+
+def recipe(tmp_path: Path, text: str = RECIPE) -> Path:
+    directory = tmp_path / "rig"
+    directory.mkdir(exist_ok=True)
+    (directory / "rig.toml").write_text(text)
+    (directory / "one.sh").write_text("echo one\n")
+    return directory
+
+
+def test_the_shipped_rig_is_whole(root: Path) -> None:
+    rig = find_rig(str(root / "rigs/openzfs"))
+    assert rig.recipe.suite == "bookworm"
+    assert [stage.name for stage in rig.recipe.stages] == ["openzfs-2.1", "openzfs-2.3", "settle"]
+    for stage in rig.recipe.stages:
+        assert rig.files(stage)
+    for path in (root / "rigs/openzfs").iterdir():
+        text = path.read_text()
+        assert "http" not in text
+        if text.startswith("#!/bin/sh"):
+            assert subprocess.run(["sh", "-n", str(path)], check=False).returncode == 0
+
+
+def test_a_changed_script_is_another_stage(tmp_path: Path) -> None:
+    directory = recipe(tmp_path)
+    rig = find_rig(str(directory))
+    before = rig.digest(rig.recipe.stages[0])
+    (directory / "one.sh").write_text("echo two\n")
+    assert rig.digest(rig.recipe.stages[0]) != before
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    (RECIPE.replace("one.sh", "none.sh"), "is missing.*stage 'one'"), ("name = ", "is no TOML"), (RECIPE + "odd = 1", "odd"),
+    (RECIPE.replace('"small"', '"../up"'), "name")])
+def test_a_wrong_recipe_is_told(tmp_path: Path, text: str, words: str) -> None:
+    def read() -> None:
+        rig = find_rig(str(recipe(tmp_path, text)))
+        rig.files(rig.recipe.stages[0])
+
+    with pytest.raises(UsageError, match=words):
+        read()
+
+
+def test_an_unknown_rig_is_told() -> None:
+    with pytest.raises(UsageError, match="there is no rig 'nothing'"):
+        find_rig("nothing")
+
+
+ONE_LINE = """# comment
+deb [arch=amd64 signed-by=/x] http://mirror.example/debian bookworm main contrib # more
+deb-src http://mirror.example/debian bookworm main
+deb http://mirror.example/debian-security bookworm-security main
+"""
+DEB822 = """Types: deb
+# a comment
+URIs: http://mirror.example/debian
+Suites: bookworm bookworm-updates
+Components: main
+Signed-By: /x
+
+Types: deb
+URIs: http://other.example/debian
+Suites: bookworm
+Components: main
+Enabled: no
+
+Types: deb
+URIs: http://mirror.example/debian-security
+Suites: bookworm-security
+Components: main
+"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("sources.list", ONE_LINE), ("sources.list.d/debian.sources", DEB822)])
+def test_the_mirror_is_the_one_of_apt(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / "etc/apt" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    mirror = find_mirror(tmp_path)
+    assert mirror.archive == "http://mirror.example/debian"
+    assert mirror.lines("bookworm", ("bookworm-backports",), ("main", "contrib")).splitlines() == [
+        "deb http://mirror.example/debian bookworm main contrib", "deb http://mirror.example/debian bookworm-backports main contrib",
+        "deb http://mirror.example/debian-security bookworm-security main contrib"]
+
+
+def test_without_a_mirror_of_debian_it_is_told(tmp_path: Path) -> None:
+    (tmp_path / "etc/apt").mkdir(parents=True)
+    (tmp_path / "etc/apt/sources.list").write_text("deb http://mirror.example/other focal main\n")
+    assert [source.suite for source in sources(tmp_path)] == ["focal"]
+    with pytest.raises(RunError, match="no mirror of Debian"):
+        find_mirror(tmp_path)
+
+
+def test_machines_are_known_by_pid_and_start_time() -> None:
+    keep(state())
+    keep(state(name="gone", started=1))
+    assert [(one.name, one.running) for one in machines()] == [("gone", False), ("one", True)]
+    assert running_machine("one").port == 1
+    with pytest.raises(RunError, match="has ended by itself"):
+        running_machine("gone")
+    with pytest.raises(RunError, match="no rig 'other' is up; there are: one"):
+        running_machine("other")
+    with pytest.raises(RunError, match="no rig 'other' is up"):
+        RigHost(RigOptions(name="other")).run(["true"])
+
+
+def test_going_down_ends_the_recorded_process_alone(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+    try:
+        ours = start_ticks(process.pid)
+        assert ours is not None
+        stranger = keep(state(name="stranger", pid=process.pid, started=ours - 1))
+        assert down("stranger") is False
+        assert not stranger.exists()
+        assert process.poll() is None
+        home = keep(state(name="mine", pid=process.pid, started=ours))
+        assert down("mine") is True
+        assert not home.exists()
+        assert start_ticks(process.pid) != ours
+    finally:
+        process.kill()
+        process.wait()
+    for name in ("mine", "../small", ""):
+        with pytest.raises(UsageError, match="is up"):
+            down(name)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"rig": "small"}'])
+def test_a_damaged_state_is_no_machine_and_can_be_taken_down(damage: str) -> None:
+    home = keep(state())
+    (home / "state.json").write_text(damage)
+    assert machines() == []
+    assert down("one") is False
+    assert not home.exists()
+
+
+def test_disks_get_their_limits_and_serial_numbers(tmp_path: Path) -> None:
+    disks = Disks(2, 1 << 30, 170, 120_000_000)
+    words = command("small", "tcg", memory_bytes=1 << 30, cpus=2, port=2222, home=tmp_path / "a,b", disks=disks)
+    text = " ".join(words)
+    assert "throttling.iops-total=170,throttling.bps-total=120000000" in text
+    assert "serial=disk0" in text
+    assert "serial=disk1" in text
+    assert "a,,b/disk-1.raw" in text
+    assert "restrict=on,hostfwd=tcp:127.0.0.1:2222-:22" in text
+    unlimited = command("small", "kvm", memory_bytes=1 << 30, cpus=2, port=1, home=tmp_path, disks=Disks(1, 1 << 30))
+    assert "throttling" not in " ".join(unlimited)
+
+
+def test_what_is_not_built_is_said(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert image_version("small") is None
+    assert run(["rig", "up", str(root / "rigs/openzfs")]) == 5
+    assert "iolab rig build openzfs" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may build")
+def test_building_takes_root(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"root|missing"):
+        Builder(find_rig(str(recipe(tmp_path))), lambda text: None).build()
+
+
+def test_a_stage_that_was_done_is_not_done_again(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order of stages, what a change does, and going on after a failure; the programs themselves are left out."""
+    said: list[str] = []
+    ran: list[str] = []
+    fail: set[str] = set()
+
+    def pretend(self: Builder, words: list[str], what: str) -> None:
+        ran.append(what)
+        if what in fail:
+            raise RunError(f"{what} failed")
+        if what == "debootstrap":
+            for name in ("etc/apt/apt.conf.d", "usr/sbin", "var/lib/apt/lists", "root/.ssh", "etc/ssh", "boot"):
+                (self._tree / name).mkdir(parents=True)
+            (self._tree / "boot/vmlinuz-1").write_text("kernel")
+            (self._tree / "boot/initrd.img-1").write_text("initrd")
+            (self._tree / "var/lib/apt/lists/x_Packages").write_text("")
+        if what == "ssh-keygen":
+            key = Path(words[-1])
+            key.write_text("private")
+            key.with_suffix(".pub").write_text("ssh-ed25519 AAAA x\n")
+
+    monkeypatch.setattr(Builder, "_run", pretend)
+    monkeypatch.setattr(Builder, "_check", lambda self: None)
+    monkeypatch.setattr("iolab.rigs.build.find_mirror", lambda: Mirror("http://a/debian", None, ""))
+    directory = recipe(tmp_path)
+
+    def build() -> list[str]:
+        said.clear()
+        Builder(find_rig(str(directory)), said.append).build()
+        return [word.partition(": ")[2] for word in said]
+
+    fail.add("one")
+    with pytest.raises(RunError, match="one failed"):
+        build()
+    fail.clear()
+    assert build() == ["one", "image"]
+    assert build() == []
+    assert image_version("small")
+    (directory / "one.sh").write_text("echo changed\n")
+    assert build() == ["one", "image"]
+    recipe(tmp_path, RECIPE.replace('"contrib"', '"non-free"'))
+    assert build() == ["base", "packages", "one", "image"]
+    assert "http://a/debian" in (cache_home() / "small/tree/etc/apt/sources.list").read_text()
+
+
+def test_the_list_tells_what_is_up_and_what_has_ended(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["rig", "list"]) == 0
+    assert "no machine is up" in capsys.readouterr().out
+    keep(state())
+    keep(state(name="gone", started=1))
+    assert run(["rig", "list"]) == 0
+    out = capsys.readouterr().out
+    assert "170 IOPS" in out
+    assert "ended by itself" in out
+    assert run(["rig", "list", "--format", "json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [(one["name"], one["running"]) for one in data["machines"]] == [("gone", False), ("one", True)]
+
+
+def test_kvm_is_not_taken_for_granted(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    (cache / "iolab/rigs/small").mkdir(parents=True)
+    monkeypatch.setattr("os.path.exists", lambda path: path != "/dev/kvm")
+    assert choose_accelerator("small").accelerator == "tcg"
+    assert "no /dev/kvm" in choose_accelerator("small").why
+    monkeypatch.setattr("os.path.exists", lambda path: True)
+    monkeypatch.setattr("os.access", lambda path, mode: True)
+    tried: list[str] = []
+    monkeypatch.setattr("iolab.rigs.qemu._boots_with_kvm", lambda rig: bool(tried.append(rig)))
+    assert "did not boot" in choose_accelerator("small").why
+    assert choose_accelerator("small").accelerator == "tcg"
+    assert tried == ["small"]  # remembered for this boot

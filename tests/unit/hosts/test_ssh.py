@@ -1,0 +1,229 @@
+"""Hosts over ssh, against an sshd of the tests' own: what goes there and comes back, and what a lost connection leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iolab.cli.main import run
+from iolab.errors import RunError, UsageError
+from iolab.hosts.facts import host_facts
+from iolab.hosts.leftovers import start_ticks
+from iolab.hosts.local import LocalHost
+from iolab.hosts.mirror import here, mirror_root, scratch_on, there, work_place
+from iolab.hosts.named import host_named
+from iolab.hosts.ssh import SshHost, SshOptions
+from iolab.hosts.ssh_process import inside
+from support.sshd import sessions_of, sshd
+
+
+@pytest.fixture(scope="module")
+def far_side(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshOptions]:
+    with sshd(tmp_path_factory.mktemp("sshd")) as options:
+        yield options
+
+
+@pytest.fixture
+def host(far_side: SshOptions) -> Iterator[SshHost]:
+    with SshHost(far_side) as host:
+        yield host
+    assert not Path(mirror_root()).exists()
+
+
+def gone(pid: int, started: int | None, seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while start_ticks(pid) == started and time.monotonic() < deadline:
+        if "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]:
+            return True
+        time.sleep(0.05)
+    return start_ticks(pid) != started
+
+
+def test_files_that_a_command_names_go_there_and_new_ones_come_back(host: SshHost, tmp_path: Path) -> None:
+    run, words, results = tmp_path / "run", tmp_path / "words", tmp_path / "results"
+    for directory in (run, words, results, run / "below"):
+        directory.mkdir()
+    (run / "job.fio").write_text("job\n")
+    (run / "below/part").write_text("part\n")
+    (run / "secret").write_text("stays\n")
+    script = "cat job.fio ./below/part; ls; pwd >&2; mkdir sub; echo new > sub/new; echo more >> job.fio; echo 1 > $IOLAB_RUN_DIR/left"
+    process = host.start(["sh", "-c", script], cwd=run, stdout=words / "out", stderr=words / "err",
+                         environment={"IOLAB_RUN_DIR": str(results)})
+    assert process.wait(20) == 0
+    assert (words / "out").read_text() == "job\npart\nbelow\njob.fio\n"
+    assert (words / "err").read_text() == f"{work_place(run)}\n"
+    assert (run / "sub/new").read_text() == "new\n"
+    assert (run / "job.fio").read_text() == "job\nmore\n"
+    assert (results / "left").read_text() == "1\n"
+    assert not Path(work_place(run)).exists()
+
+
+def test_the_mirror_of_a_directory_stays_while_another_program_works_there(host: SshHost, tmp_path: Path) -> None:
+    watcher = host.start(["sh", "-c", "echo begun > begun; sleep 1000"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+    other = host.start(["sh", "-c", "until [ -e begun ]; do sleep 0.05; done"], cwd=tmp_path, stdout=tmp_path / "o2",
+                       stderr=tmp_path / "e2")
+    assert other.wait(20) == 0
+    assert Path(work_place(tmp_path)).is_dir()
+    assert watcher.end() == 128 + 15
+    assert not Path(work_place(tmp_path)).exists()
+
+
+def test_a_file_that_is_open_here_is_carried_over(host: SshHost) -> None:
+    with open(os.memfd_create("carried"), "w+") as file:  # noqa: PTH123
+        file.write("in memory\n")
+        file.flush()
+        answer = host.run(["cat", f"/proc/{os.getpid()}/fd/{file.fileno()}"])
+    assert answer.stdout == "in memory\n"
+
+
+def test_a_lost_connection_fails_what_ran_and_ends_it_there(host: SshHost, far_side: SshOptions, tmp_path: Path) -> None:
+    process = host.start(["sleep", "1000"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+    pid, started = process.pid, process.started
+    assert process.wait(0.1) is None
+    sessions = sessions_of(far_side)
+    assert sessions
+    for session in sessions:
+        os.kill(session, signal.SIGKILL)
+    with pytest.raises(RunError, match=r"the connection to the host is lost.*--resume"):
+        process.wait(60)
+    with pytest.raises(RunError, match="connection to the host is lost"):
+        process.end()
+    assert host.run(["echo", "again"]).stdout == "again\n"  # connected anew
+    assert gone(pid, started)
+    assert host.read_text("/proc/sys/kernel/osrelease")
+    assert not Path(work_place(tmp_path)).exists()
+
+
+def test_programs_end_with_a_killed_iolab(far_side: SshOptions, tmp_path: Path) -> None:
+    """kill -9 of the process that holds the connection: its ssh goes with it, and the agent ends what it started."""
+    child = os.fork()
+    if child == 0:
+        try:
+            host = SshHost(far_side)
+            process = host.start(["sleep", "1000"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+            (tmp_path / "new").write_text(f"{process.pid} {process.started} {host._directory}")
+            (tmp_path / "new").rename(tmp_path / "pid")
+            time.sleep(1000)
+        finally:
+            os._exit(0)
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    pid, started, directory = (tmp_path / "pid").read_text().split()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert gone(int(pid), int(started))
+    deadline = time.monotonic() + 20
+    while Path(mirror_root()).exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(mirror_root()).exists()
+    for left in Path(directory).iterdir():
+        left.unlink()
+    Path(directory).rmdir()
+
+
+def test_file_methods_of_a_host_out_of_reach_are_os_errors(tmp_path: Path) -> None:
+    host = SshHost(SshOptions(address="nobody@127.0.0.1", port=1, known_hosts=tmp_path / "none"))
+    with pytest.raises(RunError, match=r"can't be reached.*refused"):
+        host.run(["true"])
+    with pytest.raises(OSError, match="can't be reached"):
+        host.read_text("/etc/hostname")
+    begin = time.monotonic()
+    assert host.kernel_log is not None
+    with pytest.raises(OSError):
+        host.list_directory("/")
+    assert time.monotonic() - begin < 1  # not tried again at once
+    host.close()
+
+
+def test_the_far_clock_is_this_machines_within_the_uncertainty(host: SshHost) -> None:
+    offset = host.clock.offset()
+    assert abs(offset.nanoseconds) <= offset.uncertainty_ns + 1_000_000
+    assert 0 < offset.round_trip_ns < 1_000_000_000
+    assert abs(host.clock.realtime_ns() - time.time_ns()) < 50_000_000
+    facts = host_facts(host).facts
+    assert facts["clock_offset_ns"] == offset.nanoseconds
+    assert facts["connection"]["kind"] == "ssh"
+    assert facts["host"] == host.name
+
+
+def test_what_a_shell_prints_at_its_start_does_not_disturb(far_side: SshOptions, tmp_path: Path) -> None:
+    """A login shell's start-up files may write; here the agent's own environment stands for it."""
+    config = tmp_path / "ssh"
+    config.write_text("#!/bin/sh\necho noise; echo more noise\nexec ssh \"$@\"\n")
+    config.chmod(0o755)
+    path = os.environ["PATH"]
+    (tmp_path / "bin").mkdir()
+    real = LocalHost().which("ssh")
+    (tmp_path / "bin/ssh").write_text(f"#!/bin/sh\necho noise; echo more noise\nexec {real} \"$@\"\n")
+    (tmp_path / "bin/ssh").chmod(0o755)
+    try:
+        os.environ["PATH"] = f"{tmp_path / 'bin'}:{path}"
+        with SshHost(far_side) as host:
+            assert host.run(["echo", "plain"]).stdout == "plain\n"
+    finally:
+        os.environ["PATH"] = path
+
+
+def test_a_further_session_shares_the_connection(host: SshHost) -> None:
+    answer = LocalHost().run(host.session("echo", "a b", "$HOME"))
+    assert (answer.exit_code, answer.stdout) == (0, "a b $HOME\n")
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../x", ""])
+def test_names_from_the_far_side_stay_inside(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="is no name of a file"):
+        inside(tmp_path, name)
+
+
+def test_a_link_does_not_lead_out_of_the_run(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/out").symlink_to(tmp_path)
+    with pytest.raises(ValueError, match="leads out of"):
+        inside(tmp_path / "run", "out/file")
+    assert inside(tmp_path / "run", "sub/file") == tmp_path / "run/sub/file"
+
+
+def test_mirrors_turn_round(tmp_path: Path) -> None:
+    assert here(there(tmp_path / "x")) == str(tmp_path / "x")
+    assert here("/somewhere/else") == "/somewhere/else"
+    assert scratch_on(LocalHost(), tmp_path) == str(tmp_path)
+    assert scratch_on(SshHost(SshOptions(address="a@b")), tmp_path) == there(tmp_path)
+
+
+@pytest.mark.parametrize(("text", "kind", "name"), [
+    ("local", "LocalHost", "local"), ("root@zeno1", "SshHost", "root@zeno1"), ("me@zeno1:2222", "SshHost", "me@zeno1:2222"),
+    ("ssh:zeno1", "SshHost", "zeno1"), ("me@[fe80::1]:22", "SshHost", "me@fe80::1:22"), ("rig:openzfs", "RigHost", "rig:openzfs")])
+def test_hosts_are_named(text: str, kind: str, name: str) -> None:
+    host = host_named(text)
+    assert type(host).__name__ == kind
+    assert host.name == name
+
+
+@pytest.mark.parametrize("text", ["", "zeno1", "-oProxyCommand=x@y", "ssh:-x",
+                                  "a b@c", "root@", "rig:", "rig:../x", "me@host:99999", "me@host:x"])
+def test_what_names_no_host_is_said(text: str) -> None:
+    with pytest.raises(UsageError):
+        host_named(text)
+
+
+def test_a_command_line_with_no_such_host_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "study.toml").write_text("""
+[workload]
+kind = "fio"
+runtime = "1s"
+[workload.options]
+rw = "read"
+size = "1m"
+[variants.a]
+""")
+    for words, code, said in (("zeno1", 2, "'zeno1' names no host"), ("nobody@127.0.0.1:1", 5, "can't be reached"),
+                              ("rig:none", 5, "no rig 'none' is up")):
+        assert run(["run", str(tmp_path / "study.toml"), "--host", words, "-o", str(tmp_path / "out")]) == code
+        assert said in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()

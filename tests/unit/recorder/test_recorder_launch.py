@@ -1,0 +1,198 @@
+"""The probe as a process, started directly and by the one that keeps root: nothing of it is ever left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab._core import FrameReader
+from iolab.errors import RunError, UsageError
+from iolab.hosts.leftovers import start_ticks
+from iolab.recorder.launch import DirectLauncher, Probe, StarterLauncher
+from iolab.recorder.parts import wait_readable
+from iolab.recorder.program import failure, probe_command, probe_path
+from iolab.recorder.starter import without_sources
+
+
+def fake(**script: Any) -> list[str]:
+    """The command of a probe that runs anywhere."""
+    return [sys.executable, str(Path(__file__).parents[2] / "support/frames.py"), json.dumps(script), "--source", "block", "--source",
+            "counters"]
+
+
+@pytest.fixture(params=[DirectLauncher, StarterLauncher])
+def kind(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def launcher(kind: Any) -> Iterator[Any]:
+    made = kind(fake(rate=200))
+    yield made
+    made.close()
+
+
+def frames_of(probe: Probe, seconds: float = 5.0, until: str = "end", reader: FrameReader | None = None) -> list[dict[str, Any]]:
+    reader = reader or FrameReader()
+    found: list[dict[str, Any]] = []
+    limit = time.monotonic() + seconds
+    while time.monotonic() < limit and not any(frame["kind"] == until for frame in found):
+        wait_readable(probe.files(), 0.1)
+        data = probe.read()
+        if data == b"":
+            break
+        found += reader.feed(data or b"")
+    return found
+
+
+def gone(pid: int, seconds: float = 10.0) -> bool:
+    limit = time.monotonic() + seconds
+    while start_ticks(pid) is not None and time.monotonic() < limit:
+        time.sleep(0.02)
+    return start_ticks(pid) is None
+
+
+def test_frames_come_and_stop_ends_it_in_order(launcher: Any) -> None:
+    probe, reader = launcher.launch(), FrameReader()
+    assert frames_of(probe, until="events", reader=reader)[0]["sources"].keys() == {"block", "counters"}
+    probe.ask_to_stop()
+    probe.ask_to_stop()
+    assert frames_of(probe, reader=reader)[-1]["kind"] == "end"
+    probe.let_go()
+    assert probe.exit_code() == 0
+    assert gone(probe.pid)
+    probe.let_go()
+
+
+def test_letting_go_ends_it(launcher: Any) -> None:
+    probe = launcher.launch()
+    frames_of(probe, until="hello")
+    probe.let_go()
+    assert gone(probe.pid)
+
+
+def test_a_killed_probe_tells_how_it_died_and_another_can_follow(launcher: Any) -> None:
+    probe = launcher.launch()
+    frames_of(probe, until="hello")
+    os.kill(probe.pid, signal.SIGKILL)
+    frames_of(probe, until="nothing")
+    probe.let_go()
+    assert probe.exit_code() == 137
+    second = launcher.launch(["block"])
+    assert frames_of(second, until="hello")[0]["sources"].keys() == {"counters"}
+    second.let_go()
+
+
+def test_words_on_standard_error_come_as_lines(kind: Any) -> None:
+    launcher = kind(fake(refuse={"code": 4, "words": "no tracefs\nat all"}))
+    probe = launcher.launch()
+    words: list[str] = []
+    limit = time.monotonic() + 5
+    while len(words) < 2 and time.monotonic() < limit:
+        wait_readable(probe.files(), 0.1)
+        words += probe.words()
+    probe.let_go()
+    assert words == ["no tracefs", "at all"]
+    assert probe.exit_code() == 4
+    launcher.close()
+
+
+def test_a_program_that_is_not_there_is_one_error(kind: Any) -> None:
+    launcher = kind(["/nowhere/iolab-probe"])
+    with pytest.raises(RunError, match="can't be started"):
+        launcher.launch()
+    launcher.close()
+
+
+def test_the_starter_starts_one_at_a_time_and_nothing_but_its_command() -> None:
+    launcher = StarterLauncher(fake(rate=1))
+    first = launcher.launch()
+    with pytest.raises(RunError, match="runs already"):
+        launcher.launch()
+    channel = launcher._channel
+    for nonsense in (b"start", b'{"start": 5}', b'{"run": ["sh"]}', b"{}", b"\xff"):
+        channel.send(nonsense)
+        answer, pipes = launcher._receive()
+        assert answer == {"error": "not understood"}
+        assert pipes == []
+    first.let_go()
+    launcher.close()
+
+
+def test_the_starter_limits_starts() -> None:
+    launcher = StarterLauncher(["/nowhere/iolab-probe"])
+    said = set()
+    for _ in range(25):
+        with pytest.raises(RunError) as error:
+            launcher.launch()
+        said.add(error.value.message.rpartition(": ")[2])
+    assert said == {"No such file or directory", "too many starts within a minute"}
+    launcher.close()
+
+
+def test_when_the_recorder_is_killed_starter_and_probe_end(tmp_path: Path) -> None:
+    note = tmp_path / "pids"
+    code = ("import sys, time, pathlib; from iolab.recorder.launch import StarterLauncher; "
+            "l = StarterLauncher(sys.argv[2:]); p = l.launch(); "
+            "pathlib.Path(sys.argv[1]).write_text(f'{p.pid} {l._starter.pid}'); time.sleep(60)")
+    recorder = subprocess.Popen([sys.executable, "-c", code, str(note), *fake(rate=1)])
+    limit = time.monotonic() + 10
+    while not (note.exists() and note.read_text()) and time.monotonic() < limit:
+        time.sleep(0.02)
+    pids = [int(word) for word in note.read_text().split()]
+    recorder.kill()
+    recorder.wait()
+    assert all(gone(pid) for pid in pids)
+
+
+def test_a_probe_that_ignores_its_pipes_is_ended_by_the_starter(monkeypatch: pytest.MonkeyPatch) -> None:
+    from iolab.recorder import starter
+
+    monkeypatch.setattr(starter, "_GRACE", 0.3)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    one = starter.Starter(theirs, ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"])
+    one._start(["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"])
+    assert one._probe is not None
+    pid = one._probe.pid
+    ours.close()
+    one.serve()
+    assert gone(pid)
+
+
+def test_sources_are_left_out_of_the_command() -> None:
+    command = probe_command(Path("/p"), ["block", "counters"], devices=["8:0"], mounts=["/mnt"], exclude=[7], ring_kib=64)
+    assert command == ["/p", "--source", "block", "--source", "counters", "--device", "8:0", "--mount", "/mnt", "--exclude-pid", "7",
+                       "--ring-kib", "64"]
+    assert without_sources(command, {"block"}) == ["/p", *command[3:]]
+    assert without_sources(command, set()) == command
+    assert without_sources(["/p", "--source"], {"block"}) == ["/p", "--source"]
+
+
+def test_a_probe_that_is_not_built_is_told_with_the_way_to_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("IOLAB_PROBE", str(tmp_path / "none"))
+    with pytest.raises(RunError, match="the probe is not built"):
+        probe_path()
+    (tmp_path / "none").write_text("")
+    with pytest.raises(RunError, match="not built"):  # not executable
+        probe_path()
+    (tmp_path / "none").chmod(0o755)
+    assert probe_path() == tmp_path / "none"
+
+
+@pytest.mark.parametrize(("code", "kind", "words"), [(2, UsageError, "x"), (3, RunError, "sudo"), (4, RunError, "x"),
+                                                     (None, RunError, "before it began")])
+def test_exit_codes_become_errors(code: int | None, kind: type, words: str) -> None:
+    error = failure(code, ["first", "iolab-probe: x"])
+    assert type(error) is kind
+    assert words in str(error)
+    assert str(failure(code, []))

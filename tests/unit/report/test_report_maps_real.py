@@ -1,0 +1,87 @@
+"""Maps of a real run on a device: what the block layer saw beside fio's own, on one scale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from iolab.recording.counts import Y
+from iolab.recording.recording import Recording
+from iolab.report.maps import run_maps
+from iolab.results.evidence import read_io_log
+from iolab.results.open import Results
+from iolab.run.study import run_study
+from iolab.statistics.query import heat
+from support.acting import Listener
+from support.probe import loop_device, need_tracing
+
+pytestmark = pytest.mark.real
+
+STUDY = """
+sources = ["block"]
+
+[study]
+name = "beside"
+repetitions = 1
+
+[target]
+kind = "device"
+device = "{device}"
+
+[workload]
+kind = "fio"
+runtime = "2s"
+log_ios = true
+
+[workload.options]
+rw = "randread"
+bs = "8k"
+size = "100%"
+direct = 1
+rate_iops = 1000
+
+[variants.plain]
+"""
+
+
+def median(counts: object) -> float:
+    from iolab.recording.counts import HeatCounts
+
+    assert isinstance(counts, HeatCounts)
+    index, count = counts.by_index()
+    return float(np.repeat(index, count)[counts.total // 2])
+
+
+def test_the_block_layer_stands_beside_fio_on_one_scale(fio: str, tmp_path: Path) -> None:
+    need_tracing()
+    with loop_device(tmp_path, "64M") as device:
+        path = tmp_path / "study.toml"
+        path.write_text(STUDY.format(device=device), "utf-8")
+        heard = Listener()
+        out = run_study(path, tmp_path / "out", listener=heard)
+    assert [status for _, status, _ in heard.runs] == ["finished"], heard.runs
+    results = Results(out)
+    (run,) = results.runs
+    logged, watched = read_io_log(run.evidence), run.plan.extra["recording"]
+    assert logged["recording"] != watched["path"], "a recording has one writer"
+    found = run_maps(results)
+    assert found is not None
+    assert found.notes == []
+    (cell,) = found.cells
+    assert [part.group.title for part in cell.maps] == ["Latency", "Offset", "Size"]
+    for part in cell.maps:
+        assert [one.seen for one in part.of] == ["fio", "block"]
+        own, layer = (each.events for each in part.group.maps)
+        assert own == logged["events"]["read"]
+        assert layer == pytest.approx(own, abs=2), "every read reaches the device, once"
+    assert cell.maps[1].group.high <= 64 << 20
+    (mark,) = Recording(out / logged["recording"]).marks()
+    kinds: tuple[Y, ...] = ("latency", "offset")
+    maps = {(seen, y): heat(Recording(out / place), y, from_ns=mark["from_ns"], until_ns=mark["until_ns"], source=seen, buckets=None)
+            for seen, place in (("fio", logged["recording"]), ("block", watched["path"])) for y in kinds}
+    assert median(maps["block", "latency"]) <= median(maps["fio", "latency"]), "the device's share of what fio waits for"
+    places = [dict(zip(*(each.tolist() for each in maps[seen, "offset"].by_index()), strict=True)) for seen in ("fio", "block")]
+    shared = sum(min(count, places[1].get(index, 0)) for index, count in places[0].items())
+    assert shared > 0.99 * maps["fio", "offset"].total, "the same offsets, for the target is the device"

@@ -1,0 +1,254 @@
+"""The target zpool on a machine in memory: layouts, what is made when, builds and parameters, and that nothing is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from iolab.errors import RunError
+from iolab.targets.base import Permissions, RunContext
+from iolab.targets.made import clean_leftovers
+from iolab.targets.zpool import ZpoolTarget
+from iolab.targets.zpool_layout import CLASSES, KINDS, parse_layout
+from iolab.targets.zpool_options import ZpoolOptions
+from support.zfs import FREE, FakeZfs
+
+ALL = "/dev/disk/by-id/virtio-*"
+MAY = Permissions(destructive=True)
+
+
+def make(zfs: FakeZfs, tmp_path: Path, number: int = 1, *, permissions: Permissions = MAY, **more: Any) -> ZpoolTarget:
+    options = ZpoolOptions.model_validate({"layout": "mirror:2", "devices": ALL, **more})
+    host = zfs.machine if hasattr(zfs, "machine") else zfs.host()
+    host.directories.update(str(parent) for parent in [tmp_path, *tmp_path.parents])
+    return ZpoolTarget(options, host, str(tmp_path / f"scratch-{number}"), permissions)
+
+
+def context(run: str, cell: str = "c", block: int = 1) -> RunContext:
+    return RunContext(run, cell, block, 1 << 20)
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("stripe:3", "a b c"), ("mirror:2 x 2", "mirror a b mirror c d"), ("raidz:3", "raidz1 a b c"),
+    ("raidz2:4 + log mirror:2 + cache stripe:1", "raidz2 a b c d log mirror e f cache g"),
+    ("mirror:2+special mirror:2x2", "mirror a b special mirror c d mirror e f")])
+def test_layouts_become_words(text: str, words: str) -> None:
+    layout = parse_layout(text)
+    assert " ".join(layout.words(list("abcdefg"))) == words
+    assert layout.devices == sum(len(word) == 1 for word in words.split())
+
+
+@pytest.mark.parametrize("text", ["", "mirror", "mirror:1", "raidz2:2", "raid5:4", "mirror:2 x 0", "log stripe:1", "mirror:2 +",
+                                  "mirror:2; rm", "cache mirror:2"])
+def test_what_is_no_layout_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError):
+        ZpoolOptions.model_validate({"layout": text, "devices": ALL})
+
+
+GROUPS = st.tuples(st.sampled_from(["", *CLASSES]), st.sampled_from(KINDS), st.integers(4, 12), st.integers(1, 5))
+
+
+@given(st.lists(GROUPS, min_size=1, max_size=4))
+def test_every_device_of_a_layout_is_used_once_and_in_order(groups: list[tuple[str, str, int, int]]) -> None:
+    flat = ("cache", "spare")
+    wanted = [("", "stripe", 1, 1), *((of, "stripe" if of in flat else kind, width, count) for of, kind, width, count in groups)]
+    layout = parse_layout(" + ".join(f"{of} {kind}:{width} x {count}".strip() for of, kind, width, count in wanted))
+    devices = [f"/dev/d{number}" for number in range(layout.devices)]
+    assert [word for word in layout.words(devices) if word.startswith("/")] == devices
+
+
+def test_devices_come_in_natural_order_and_without_partitions(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    target = make(zfs, tmp_path, layout="raidz2:10")
+    zfs.machine.links["/dev/disk/by-id/virtio-disk0-part1"] = "/dev/vdb1"
+    zfs.machine.files["/sys/class/block/vdb1/partition"] = "1"
+    target.open(1)
+    target.begin(context("0001-aa"))
+    (_, words), = zfs.pools.values()
+    assert words == ["raidz2", *(f"/dev/disk/by-id/virtio-disk{number}" for number in range(10))]
+    assert target.devices() == tuple(f"vd{letter}" for letter in "bcdefghijk")
+    target.close()
+
+
+def test_a_run_gets_a_file_system_and_says_what_it_took(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    target = make(zfs, tmp_path, pool={"ashift": 12}, properties={"recordsize": "8k", "atime": False})
+    target.open(1)
+    assert not zfs.pools
+    place = target.begin(context("0001-aa"))
+    (name, (point, _)), = zfs.pools.items()
+    assert place.path == f"{point}/0001-aa"
+    assert zfs.datasets == {f"{name}/0001-aa"}
+    create, = [words for words in zfs.said if words[:2] == ["zpool", "create"]]
+    assert {"ashift=12", "cachefile=none", "recordsize=8k", "atime=off"} <= set(create)
+    said = target.observe()
+    assert (said["taken_bytes"], said["compressratio"], said["fill"]) == (1000, 1.96, 0.25)
+    target.end("0001-aa")
+    assert not zfs.datasets
+    target.close()
+    assert not zfs.pools
+    assert not zfs.labels
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("fresh", "count"), [("run", 4), ("cell", 3), ("block", 2), ("study", 1)])
+def test_pools_are_made_anew_as_often_as_asked(tmp_path: Path, fresh: str, count: int) -> None:
+    zfs = FakeZfs()
+    target = make(zfs, tmp_path, fresh=fresh)
+    target.open(1)
+    for run, cell, block in (("1", "a", 1), ("2", "a", 1), ("3", "b", 1), ("4", "a", 2)):
+        target.begin(context(run, cell, block))
+        target.end(run)
+    target.close()
+    assert sum(words[:2] == ["zpool", "create"] for words in zfs.said) == count
+    assert not zfs.labels
+
+
+def test_two_builds_take_turns_on_the_same_devices(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    old = make(zfs, tmp_path, 1, build="2.1", fresh="study")
+    new = make(zfs, tmp_path, 2, build="2.3", fresh="study", module_parameters={"zfs_dirty_data_max": 1 << 26})
+    for target in (old, new):
+        target.open(1)
+    seen = []
+    for run, target in enumerate((old, new, new, old)):
+        target.begin(context(str(run)))
+        seen.append(zfs.loaded)
+        assert len(zfs.pools) == 1
+        target.end(str(run))
+    assert seen == ["2.1", "2.3", "2.3", "2.1"]
+    assert zfs.reloads == [["2.3", f"zfs_dirty_data_max={1 << 26}"], ["2.1"]]
+    assert old.facts().fingerprint["openzfs"] == "2.1.9-1"
+    for target in (old, new):
+        target.close()
+    assert not zfs.pools
+    assert zfs.loaded == "2.1"
+
+
+def test_parameters_of_one_variant_do_not_stay_for_the_next(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    plain = make(zfs, tmp_path, 1)
+    small = make(zfs, tmp_path, 2, module_parameters={"zfs_dirty_data_max": 1})
+    for target in (plain, small):
+        target.open(1)
+    for run, target in enumerate((plain, small, plain, plain)):
+        target.begin(context(str(run)))
+        target.end(str(run))
+    assert zfs.reloads == [["2.1", "zfs_dirty_data_max=1"], ["2.1"]]
+    plain.close()
+    small.close()
+
+
+def test_a_cold_cache_exports_the_pool_and_brings_it_back(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    target = make(zfs, tmp_path, cache="cold")
+    target.open(1)
+    target.begin(context("1"))
+    target.chill()
+    assert [words[1] for words in zfs.said if words[0] == "zpool" and words[1] in ("export", "import")] == ["export", "import"]
+    assert not zfs.exported
+    target.close()
+
+
+def test_delays_are_put_on_every_device_and_taken_off(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    target = make(zfs, tmp_path, delay="10ms:4")
+    target.open(1)
+    target.begin(context("1"))
+    target.end("1")
+    on = [words for words in zfs.said if words[:2] == ["zinject", "-d"]]
+    assert [words[4] for words in on] == ["10:4", "10:4"]
+    assert sum(words[:2] == ["zinject", "-c"] for words in zfs.said) == 2
+    target.close()
+
+
+def test_a_killed_study_leaves_a_record_by_which_its_pool_goes(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    target = make(zfs, tmp_path)
+    target.open(1)
+    target.begin(context("1"))
+    zfs.pools["tank"] = ("/tank", [])
+    zfs.labels["/dev/vdk"] = "tank"
+    del target
+    assert clean_leftovers(zfs.machine, tmp_path) == []
+    assert zfs.pools == {"tank": ("/tank", [])}
+    assert zfs.labels == {"/dev/vdk": "tank"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_that_names_a_pool_of_others_touches_nothing(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    host = zfs.host()
+    zfs.pools["tank"] = ("/tank", [])
+    (tmp_path / "scratch.made").write_text('{"made": "pool", "name": "tank", "devices": ["/dev/disk/by-id/virtio-disk0"]}\n')
+    clean_leftovers(host, tmp_path)
+    assert "tank" in zfs.pools
+
+
+def test_pools_of_others_stand_in_nobodys_way_and_stay(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    target = make(zfs, tmp_path, build="2.3")
+    target.open(1)
+    zfs.pools["tank"] = ("/tank", [])
+    with pytest.raises(RunError, match="pools are imported: tank"):
+        target.begin(context("1"))
+    target.close()
+    assert "tank" in zfs.pools
+
+
+def test_refusals(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    for wrong, words in (({"layout": "raidz2:12"}, "takes 12 devices.*are 11"), ({"build": "9.9"}, r"has no OpenZFS 9\.9.*2\.1, 2\.3"),
+                         ({"devices": "/dev/vdb"}, "takes 2 devices"), ({"devices": ["/dev/vdb", "/dev/vdc"]}, "is no stable name"),
+                         ({"devices": ["/dev/disk/by-id/none", "/dev/disk/by-id/no"]}, "is no block device")):
+        with pytest.raises(RunError, match=words):
+            make(zfs, tmp_path, **wrong).open(1)  # type: ignore[arg-type]
+    zfs.machine.links["/dev/disk/by-path/pci-1"] = "/dev/vdb"
+    with pytest.raises(RunError, match="names the same device as"):
+        make(zfs, tmp_path, devices=["/dev/disk/by-id/virtio-disk0", "/dev/disk/by-path/pci-1"]).open(1)
+    with pytest.raises(RunError, match="--destructive"):
+        make(zfs, tmp_path, permissions=Permissions()).open(1)
+    with pytest.raises(RunError, match="free"):
+        make(zfs, tmp_path).open(3 * FREE)
+    zfs.machine.files["/proc/self/mountinfo"] += "2 1 254:16 / /mnt rw - ext4 /dev/vdb rw\n"
+    with pytest.raises(RunError, match="in use: mounted at /mnt"):
+        make(zfs, tmp_path).open(1)
+    assert not zfs.pools
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pool_that_cannot_be_made_says_zpools_words(tmp_path: Path) -> None:
+    zfs = FakeZfs(refuse="cannot create 'x': invalid argument for this pool operation")
+    target = make(zfs, tmp_path)
+    target.open(1)
+    with pytest.raises(RunError, match="invalid argument for this pool operation"):
+        target.begin(context("1"))
+    target.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("wrong", [
+    {"devices": []}, {"layout": ["mirror", "/dev/disk/by-id/a", "/dev/disk/by-id/b"]}, {"properties": {"mountpoint": "/x"}},
+    {"pool": {"-f": 1}}, {"module_parameters": {"a": "b c"}}, {"delay": "5us"}, {"build": "x"},
+    {"layout": ["-f", "/dev/x"], "devices": []}])
+def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ZpoolOptions.model_validate({"layout": "mirror:2", "devices": ALL, **wrong})
+
+
+def test_words_of_ones_own_are_taken_as_they_stand(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    words = ["mirror", "/dev/disk/by-id/virtio-disk3", "/dev/disk/by-id/virtio-disk1"]
+    options = ZpoolOptions.model_validate({"layout": words})
+    target = ZpoolTarget(options, zfs.host(), str(tmp_path / "scratch"), MAY)
+    zfs.machine.directories.update(str(parent) for parent in [tmp_path, *tmp_path.parents])
+    target.open(1)
+    target.begin(context("1"))
+    assert next(iter(zfs.pools.values()))[1] == words
+    assert target.devices() == ("vde", "vdc")
+    target.close()

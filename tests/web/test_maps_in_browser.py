@@ -1,0 +1,210 @@
+"""The report's heat maps in Chromium: side by side on one scale, chosen by cell, repetition and y, marked, by keyboard, light and dark."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "report"))
+from map_study import Study
+
+from iolab.recording.writer import RecordingWriter
+from iolab.report.build import build_report
+
+pytestmark = pytest.mark.real
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two cells, two variants (one named with markup), two repetitions; the second cell also as the block layer saw it, with losses."""
+    study = Study(tmp_path_factory.mktemp("maps"))
+    for repetition in (1, 2):
+        for bs in ("8k", "64k"):
+            for variant, latency in (("plain", 100_000), (HOSTILE, 5_000_000)):
+                study.add(variant, repetition, latency=latency, bs=bs, block=bs == "64k")
+    watched = study.runs[2].plan.window
+    assert watched is not None
+    with RecordingWriter.reopen(study.path / "recordings" / "watch", live=False) as writer:
+        writer.facts.sources["block"] = {"what": "the block layer, live"}  # times of an imported trace's losses are not known
+        writer.loss("overrun", "block", watched[0] + 10**9, watched[0] + 10**9 + 10**7, 1234)
+        writer.describe("block", {})
+    file = study.path / "report.html"
+    file.write_text(build_report(study.source), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def visit(browser: Any, report: Path) -> Iterator[Any]:
+    """The page at its maps; nothing may have gone wrong when the test is over, and nothing may have been asked for."""
+    opened: list[tuple[Any, list[str], list[str]]] = []
+
+    def open_page(**options: Any) -> Any:
+        page = browser.new_page(viewport={"width": 1400, "height": 1200}, **options)
+        problems: list[str] = []
+        requests: list[str] = []
+        page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning")
+                and "willReadFrequently" not in message.text else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(f"a dialog: {dialog.message}"))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(report.as_uri())
+        page.wait_for_selector("main")
+        opened.append((page, problems, requests))
+        return page
+
+    yield open_page
+    for page, problems, requests in opened:
+        page.close()
+        assert problems == []
+        assert {url for url in requests if not url.startswith("blob:")} == {report.as_uri()}
+
+
+def to_maps(page: Any) -> Any:
+    page.get_by_role("link", name="Maps", exact=True).click()
+    page.wait_for_selector("#maps canvas")
+    settle(page)
+    return page.locator("#maps")
+
+
+def settle(page: Any) -> None:
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 60)))")
+
+
+def captions(page: Any) -> list[str]:
+    return [str(text) for text in page.locator("#maps figcaption strong").all_inner_texts()]
+
+
+def colours(page: Any, which: int) -> set[str]:
+    """Colours in a map's plot."""
+    return set(page.locator("#maps canvas").nth(which).evaluate("""canvas => {
+        const data = canvas.getContext('2d').getImageData(90, 10, canvas.width - 190, 250).data;
+        const found = new Set();
+        for (let i = 0; i < data.length; i += 4) found.add(data.slice(i, i + 3).join());
+        return [...found];
+    }"""))
+
+
+def test_maps_are_unpacked_when_a_reader_comes_to_them(visit: Any) -> None:
+    page = visit()
+    assert page.locator("#maps canvas").count() == 0
+    home = to_maps(page)
+    assert captions(page) == ["plain (run 0001)", f"{HOSTILE} (run 0002)", f"{HOSTILE} (run 0002) minus plain (run 0001)"]
+    assert home.locator("img").count() == 0
+    words = home.locator("[data-words]").all_inner_texts()
+    assert words[0].startswith("2 000 I/Os shown · 20 ms a column")
+
+
+def test_variants_stand_beside_each_other_on_one_scale(visit: Any) -> None:
+    page = visit()
+    to_maps(page)
+    boxes = [page.locator("#maps canvas").nth(which).bounding_box() for which in (0, 1)]
+    assert boxes[0]["y"] == pytest.approx(boxes[1]["y"], abs=1)
+    assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
+    ink = []
+    for which in (0, 1):
+        ink.append(page.locator("#maps canvas").nth(which).evaluate("""canvas => {
+            const data = canvas.getContext('2d').getImageData(90, 6, canvas.width - 190, 260).data;
+            const wide = canvas.width - 190;
+            let sum = 0, count = 0;
+            for (let i = 0; i < data.length; i += 4)
+                if (data[i] < 240) { sum += Math.floor(i / 4 / wide); count++; }
+            return sum / count;
+        }"""))
+    assert ink[0] > ink[1] + 60, "100 µs lie far below 5 ms on the one axis"
+
+
+def test_cell_repetition_and_y_are_chosen(visit: Any) -> None:
+    page = visit()
+    home = to_maps(page)
+    page.select_option("#map-cell", label="bs=64k")
+    settle(page)
+    assert captions(page) == ["plain, fio (run 0003)", "plain, block layer (run 0003)", f"{HOSTILE}, fio (run 0004)",
+                              f"{HOSTILE}, block layer (run 0004)"]
+    page.select_option("#map-repetition", "2")
+    settle(page)
+    assert captions(page)[0] == "plain, fio (run 0007)"
+    page.select_option("#map-y", "offset")
+    settle(page)
+    assert home.locator("h3").all_inner_texts() == ["Offset, fio", "Offset, block layer"]
+    page.select_option("#map-y", "all")
+    settle(page)
+    assert home.locator("h3").all_inner_texts() == ["Latency", "Offset, fio", "Offset, block layer", "Size"]
+    assert all(len(colours(page, which)) > 2 for which in range(page.locator("#maps canvas").count()))
+    home.get_by_role("button", name="0007-00000000").click()
+    assert page.locator("dialog[open]").inner_text().count("0007-00000000")
+
+
+def test_what_was_lost_stands_under_the_map(visit: Any) -> None:
+    page = visit()
+    home = to_maps(page)
+    assert "lost" not in home.inner_text()
+    page.select_option("#map-cell", label="bs=64k")
+    settle(page)
+    words = home.locator("[data-words]").all_inner_texts()
+    assert "lost: 1 234 records in 1 column" in words[1]
+    assert "lost" not in words[0] + words[2] + words[3]
+    heights = [page.locator("#maps canvas").nth(which).bounding_box()["height"] for which in range(4)]
+    assert heights[1] == heights[0] + 10
+    canvas = page.locator("#maps canvas").nth(1)
+    box = canvas.bounding_box()
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    plot = box["width"] - 84 - 92
+    page.mouse.move(box["x"] + 84 + plot * 1.01 / 4, box["y"] + 6 + 260 + 5)
+    assert "1 234 records" in page.locator(".tooltip").inner_text()
+
+
+def test_a_part_is_marked_zoomed_into_and_left_by_keyboard(visit: Any) -> None:
+    page = visit()
+    home = to_maps(page)
+    canvas = page.locator("#maps canvas").first
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + 200, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 300, box["y"] + 240, steps=4)
+    page.mouse.up()
+    assert "Nothing here tells these I/Os apart" in home.locator(".who").inner_text()
+    canvas.focus()
+    page.keyboard.press("Escape")
+    assert home.locator(".who").count() == 0
+    for _ in range(2):
+        page.keyboard.press("+")
+    settle(page)
+    shown = home.locator("[data-words]").first.inner_text()
+    assert not shown.startswith("2 000 I/Os")
+    assert home.locator("#whole").is_enabled()
+    home.locator("#whole").click()
+    settle(page)
+    assert home.locator("[data-words]").first.inner_text().startswith("2 000 I/Os")
+
+
+def test_light_and_dark_and_narrow(visit: Any) -> None:
+    page = visit(color_scheme="dark")
+    to_maps(page)
+    dark = colours(page, 0)
+    page.locator("#theme").click()
+    settle(page)
+    light = colours(page, 0)
+    assert "255,255,255" in light - dark
+    page.set_viewport_size({"width": 500, "height": 900})
+    settle(page)
+    boxes = [page.locator("#maps canvas").nth(which).bounding_box() for which in (0, 1)]
+    assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
+    assert boxes[0]["x"] + boxes[0]["width"] <= 500
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_without_scripts_there_is_a_line_for_each_run(browser: Any, report: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    text = page.locator("noscript").inner_text() or page.content()
+    assert "run 0001-00000000 (plain, bs=8k): 2 000 I/Os" in text
+    context.close()
