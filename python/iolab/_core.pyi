@@ -125,15 +125,16 @@ class FrameReader:
         """Take bytes; the frames that are whole with them, in order. Each has "kind": hello events samples loss tick process note end.
 
         events: source: str; rows: int; little-endian columns as bytes: time_ns (i64, since the Unix epoch), op (u8, an index into
-        `trace_ops()`), count (u64), latency_ns, queue_ns, offset_bytes, size_bytes (u64), latency_bucket (u16, index of the latency on the grid of 6 bits),
-        pid, thread (u32), device, process, file, mount, client, job, error, flags (u32, numbers of names); `<column>_valid` (u8, 1 or 0) for all
-        but time_ns, op, count and latency_bucket (valid where latency_ns is), 0 standing where there is no value;
-        `<column>_names`: list[str] for columns of names: those new in this frame. Numbers run on per source and column, from 0, over all frames of this reader.
+        `trace_ops()`), count (u64), latency_ns, queue_ns, offset_bytes, size_bytes (u64), latency_bucket (u16, index of the latency on
+        the grid of 6 bits), pid, thread (u32), device, process, file, mount, client, job, error, flags (u32, numbers of names);
+        `<column>_valid` (u8, 1 or 0) for all but time_ns, op, count and latency_bucket (valid where latency_ns is), 0 standing where
+        there is no value; `<column>_names`: list[str] for columns of names: those new in this frame. Numbers run on per source and
+        column, from 0, over all frames of this reader.
         samples: source, rows, time_ns (i64), object, field (u32), value (i64), object_names, field_names: as above.
         All other kinds: the JSON object that the probe wrote, with "kind" set. A loss's own kind ("overrun"...) is in "loss_kind".
 
-        ValueError with one line where something does not fit (magic, version, kind, length, CRC, JSON, a number without a name);
-        the reader refuses everything after that.
+        ValueError with one line where something does not fit (magic, version, kind, length, CRC, JSON, a number without a name); the
+        reader refuses everything after that.
         """
 
     def unfinished(self) -> int:

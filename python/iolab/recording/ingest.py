@@ -90,19 +90,22 @@ def ingest(traces: Trace | Sequence[Trace], directory: Path, *, host: str = "", 
 
 
 def ingest_into(writer: RecordingWriter, trace: Trace, *, source: str | None = None, job: str | None = None, shift_ns: int = 0,
-                label: str | None = None, stream: Iterator[Mapping[str, Any]] | None = None) -> Ingested:
+                label: str | None = None, stream: Iterator[Mapping[str, Any]] | None = None, pieces: _Pieces | None = None) -> Ingested:
     """Write a trace's events into an open recording, sealed at once in segments of about a million rows.
 
     Args:
         source: name of the source; default: by the trace's format. job: the job of events whose lines tell none.
         shift_ns: added to each time. label: of the segments, for `RecordingWriter.drop`. stream: its batches, where they are open already.
+        pieces: takes the events in place of segments of their own, and is flushed by the caller.
     FormatError where it can't be read; what was sealed of it under a label is removed again.
     """
-    seen = _Reading(writer, source, job, shift_ns, label)
+    held = pieces or _Pieces(writer, label)
+    seen = _Reading(held, source, job, shift_ns)
     try:
         for raw in _read(trace, stream if stream is not None else _opened(trace)):
             seen.take(raw)
-        seen.flush()
+        if pieces is None:
+            held.flush()
     except BaseException:
         if label is not None:
             writer.drop(label)
@@ -133,9 +136,10 @@ def ingest_run(writer: RecordingWriter, label: str, traces: Sequence[tuple[Trace
         raise UsageError(f"the recording holds run {label} already", where=writer.directory)
     writer.drop(label)
     writer.seal()
-    done = Ingested()
+    done, pieces = Ingested(), _Pieces(writer, label)
     for trace, job in traces:
-        done += ingest_into(writer, trace, source=source, job=job, shift_ns=shift_ns, label=label)
+        done += ingest_into(writer, trace, source=source, job=job, shift_ns=shift_ns, label=label, pieces=pieces)
+    pieces.flush()
     first, last = done.span or (None, None)
     begin = from_ns if from_ns is not None else first
     if begin is not None:
@@ -144,19 +148,37 @@ def ingest_run(writer: RecordingWriter, label: str, traces: Sequence[tuple[Trace
     return done
 
 
-class _Reading:
-    """Collects batches of one trace and seals them."""
+class _Pieces:
+    """Collects batches, of one trace or of several, and seals them about a million rows at a time."""
 
-    def __init__(self, writer: RecordingWriter, source: str | None, job: str | None, shift_ns: int, label: str | None) -> None:
+    def __init__(self, writer: RecordingWriter, label: str | None) -> None:
+        self._writer, self._label = writer, label
+        self._held: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        self._held.append(batch)
+        self._rows += batch.num_rows
+        if self._rows >= ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._held:
+            self._writer.append_segment(self._held, label=self._label)
+        self._held, self._rows = [], 0
+
+
+class _Reading:
+    """Makes columns of one trace's batches and counts what is in them."""
+
+    def __init__(self, pieces: _Pieces, source: str | None, job: str | None, shift_ns: int) -> None:
         from .columns import NameTables
 
         self.done = Ingested()
         self.source = source
         self.about: dict[str, Any] = {}
-        self._writer, self._job, self._shift, self._label = writer, job, shift_ns, label
+        self._pieces, self._job, self._shift = pieces, job, shift_ns
         self._names = NameTables()
-        self._held: list[pa.RecordBatch] = []
-        self._rows = 0
 
     def take(self, raw: Mapping[str, Any]) -> None:
         from .columns import events_of, overridden
@@ -165,19 +187,11 @@ class _Reading:
             self.source = source_of(raw["format"])
         self.about = {"format": raw["format"], "averaged": raw["averaged"], "assumptions": list(raw["assumptions"])}
         batch = overridden(events_of(raw, self._names, self.source), self._job, self._shift)
+        self.done = replace(self.done, damaged=int(raw["damaged"]), lost=int(raw["losses"]), unpaired=int(raw["unpaired"]))
         if batch.num_rows:
             times, counts = batch.column("time_ns").to_numpy(), batch.column("count").to_numpy()
             self.done += Ingested(int(counts.sum()), batch.num_rows, span=(int(times.min()), int(times.max())))
-            self._held.append(batch)
-            self._rows += batch.num_rows
-        self.done = replace(self.done, damaged=int(raw["damaged"]), lost=int(raw["losses"]), unpaired=int(raw["unpaired"]))
-        if self._rows >= ROWS:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._held:
-            self._writer.append_segment(self._held, label=self._label)
-        self._held, self._rows = [], 0
+            self._pieces.take(batch)
 
 
 def _opened(trace: Trace) -> Iterator[Mapping[str, Any]]:
