@@ -175,9 +175,7 @@ class SshHost:
                     self._channel.call("prune", base=mirror_root(), path=mirror_root())
             self._channel.close()
             self._channel = None
-        if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
-            self._directory = None
+        self._forget_directory()
 
     def __enter__(self) -> SshHost:
         return self
@@ -194,12 +192,14 @@ class SshHost:
         if self._failure is not None and time.monotonic() - self._failed < _BETWEEN_TRIES:
             raise self._failure
         again = self._channel is not None
-        if self._directory is None:
-            self._directory = Path(tempfile.mkdtemp(prefix="iolab-ssh-"))
         try:
-            self._channel = Channel(self.destination(), self._directory)
+            to = self.destination()
+            if self._directory is None:
+                self._directory = Path(tempfile.mkdtemp(prefix="iolab-ssh-"))
+            self._channel = Channel(to, self._directory)
         except RunError as error:
             self._failed, self._failure = time.monotonic(), error
+            self._forget_directory()
             raise
         self._failure = None
         self._generation += 1
@@ -235,11 +235,16 @@ class SshHost:
         """Where to connect to now."""
         return self._to
 
+    def _forget_directory(self) -> None:
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory = None
+
     def _measure(self) -> Offset:
         return measure(self.channel())
 
     def _end_lost(self) -> None:
-        """Programs of the connection that was lost: its agent ends them, unless it can't tell yet that we had gone."""
+        """Programs of the connection that was lost: the far end ends them, unless it can't tell yet that we had gone."""
         for process in self._open:
             if not process.over and process.started is not None:
                 with contextlib.suppress(RunError, OSError, ValueError):

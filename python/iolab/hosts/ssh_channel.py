@@ -1,4 +1,4 @@
-"""One ssh connection with an agent at its far end: requests go out, answers come back, and a loss is told as one."""
+"""One ssh connection with a far end of iolab's own: requests go out, answers come back, and a loss is told as one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ OLDEST_PYTHON = (3, 9)
 CONNECT_SECONDS = 15
 PATIENCE = 60.0
 """Seconds beyond what a request may take by itself after which the far side counts as lost."""
-_AGENT = ("leftovers", "kmsg", "ssh_agent")
-"""Modules that make up the agent, in the order in which they import each other."""
-_READY = "iolab-agent-ready"
+_MODULES = ("leftovers", "kmsg", "ssh_far")
+"""Modules that make up the far end, in the order in which they import each other."""
+_READY = "iolab-far-ready"
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -43,18 +43,18 @@ def take(size):
 head = b""
 while not head.endswith(b"\\n"):
     head += take(1)
-whole = types.ModuleType("iolab_agent")
+whole = types.ModuleType("iolab_far")
 whole.__path__ = []
-sys.modules["iolab_agent"] = whole
+sys.modules["iolab_far"] = whole
 for name, text in json.loads(take(int(head))):
-    module = types.ModuleType("iolab_agent." + name)
-    module.__package__ = "iolab_agent"
+    module = types.ModuleType("iolab_far." + name)
+    module.__package__ = "iolab_far"
     sys.modules[module.__name__] = module
     exec(compile(text, "iolab " + name, "exec"), module.__dict__)
 os.write(1, ("{_READY} " + sys.argv[1] + "\\n").encode())
-sys.modules["iolab_agent.ssh_agent"].main()
+sys.modules["iolab_far.ssh_far"].main()
 """
-"""Reads the agent's modules, by their length and as JSON, and lets the last one serve. It needs no file there."""
+"""Reads the far end's modules, by their length and as JSON, and lets the last one serve. It needs no file there."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Channel:
         return answer["ok"], payload
 
     def close(self) -> None:
-        """Hang up; the agent ends what still runs. Safe to call twice."""
+        """Hang up; the far end ends what still runs. Safe to call twice."""
         self.lost = True
         if self._ssh.stdin is not None and not self._ssh.stdin.closed:
             with contextlib.suppress(OSError):
@@ -165,7 +165,7 @@ class Channel:
 
     def _hand_over(self, word: str) -> None:
         here = Path(__file__).parent
-        text = json.dumps([[name, (here / f"{name}.py").read_text("utf-8")] for name in _AGENT]).encode()
+        text = json.dumps([[name, (here / f"{name}.py").read_text("utf-8")] for name in _MODULES]).encode()
         self._send(f"{len(text)}\n".encode() + text)
         deadline = time.monotonic() + CONNECT_SECONDS + PATIENCE
         while self._line(deadline).strip() != f"{_READY} {word}".encode():
@@ -233,7 +233,7 @@ class Channel:
 
 
 def _remote(word: str) -> str:
-    """What the far side's shell runs: the first Python that is new enough, with a text that reads the agent from standard input."""
+    """What the far side's shell runs: the first Python that is new enough, with a text that reads the rest from standard input."""
     newest, oldest = 20, OLDEST_PYTHON[1]
     names = " ".join(["python3", *(f"python3.{minor}" for minor in range(newest, oldest - 1, -1))])
     test = f"import sys; sys.exit(sys.version_info < (3, {oldest}))"
@@ -243,7 +243,7 @@ def _remote(word: str) -> str:
 
 
 def _die_with(parent: int) -> Callable[[], None]:
-    """ssh ends when iolab dies, whatever it dies of: then the agent hears it."""
+    """ssh ends when iolab dies, whatever it dies of: then the far end hears it."""
 
     def ask() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))

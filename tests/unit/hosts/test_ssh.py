@@ -100,7 +100,7 @@ def test_a_lost_connection_fails_what_ran_and_ends_it_there(host: SshHost, far_s
 
 
 def test_programs_end_with_a_killed_iolab(far_side: SshOptions, tmp_path: Path) -> None:
-    """kill -9 of the process that holds the connection: its ssh goes with it, and the agent ends what it started."""
+    """kill -9 of the process that holds the connection: its ssh goes with it, and the far end ends what it started."""
     child = os.fork()
     if child == 0:
         try:
@@ -153,10 +153,7 @@ def test_the_far_clock_is_this_machines_within_the_uncertainty(host: SshHost) ->
 
 
 def test_what_a_shell_prints_at_its_start_does_not_disturb(far_side: SshOptions, tmp_path: Path) -> None:
-    """A login shell's start-up files may write; here the agent's own environment stands for it."""
-    config = tmp_path / "ssh"
-    config.write_text("#!/bin/sh\necho noise; echo more noise\nexec ssh \"$@\"\n")
-    config.chmod(0o755)
+    """A login shell's start-up files may write; here a program that stands before ssh does."""
     path = os.environ["PATH"]
     (tmp_path / "bin").mkdir()
     real = LocalHost().which("ssh")

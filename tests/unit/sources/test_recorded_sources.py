@@ -72,7 +72,7 @@ def test_a_recorder_that_goes_silent_is_noticed(host: FakeHost, tmp_path: Path) 
     for _ in range(9):
         host.clock.sleep(1.0)
         source.poll()
-    assert (source.readings, source.lost) == (6, 4)
+    assert (source.readings, source.lost) == (3, 7)
 
 
 def test_a_death_during_the_run_is_told_one_before_it_is_not(host: FakeHost, tmp_path: Path) -> None:

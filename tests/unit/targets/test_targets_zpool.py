@@ -252,3 +252,29 @@ def test_words_of_ones_own_are_taken_as_they_stand(tmp_path: Path) -> None:
     assert next(iter(zfs.pools.values()))[1] == words
     assert target.devices() == ("vde", "vdc")
     target.close()
+
+
+def test_a_host_of_one_build_loads_its_own_modules_anew(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    zfs.host(builds=False)
+    zfs.machine.files["/sys/module/zfs/parameters/zfs_dirty_data_max"] = "1\n"
+    with pytest.raises(RunError, match="no builds of OpenZFS to choose from"):
+        make(zfs, tmp_path, build="2.3").open(1)
+    target = make(zfs, tmp_path, module_parameters={"zfs_dirty_data_max": 1})
+    target.open(1)
+    zfs.pools["tank"] = ("/tank", [])
+    with pytest.raises(RunError, match="can't be loaded anew: pools are imported: tank"):
+        target.begin(context("1"))
+    del zfs.pools["tank"]
+    target.begin(context("2"))
+    loading = [words for words in zfs.said if words[0] == "modprobe"]
+    assert loading == [["modprobe", "-r", "zfs"], ["modprobe", "zfs", "zfs_dirty_data_max=1"]]
+    target.end("2")
+    zfs.machine.files["/sys/module/zfs/parameters/zfs_dirty_data_max"] = "2\n"  # a module that keeps limits of its own
+    other = make(zfs, tmp_path, 2, module_parameters={"zfs_dirty_data_max": 3})
+    other.open(1)
+    with pytest.raises(RunError, match="is 2 instead of 3"):
+        other.begin(context("3"))
+    for one in (target, other):
+        one.close()
+    assert not zfs.pools

@@ -5,7 +5,7 @@ standard library alone); nothing is installed there. A request is a line of JSON
 says; so is an answer: `{"ok": ...}`, `{"os": [errno, path]}` for an OSError, or `{"wrong": words}`.
 
 Where the connection ends, or nothing is heard for a minute while a program runs, whatever was started is ended: SIGTERM, then
-SIGKILL. Whoever kills the agent itself ends its programs too (PR_SET_PDEATHSIG).
+SIGKILL. Whoever kills this itself ends its programs too (PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Gone(Exception):
     """The other side has hung up."""
 
 
-class Agent:
+class FarEnd:
     """Answers requests that come from one descriptor on another."""
 
     def __init__(self, source: int, sink: int) -> None:
@@ -351,7 +351,7 @@ def _exit_code(code: int) -> int:
 
 
 def _begin(parent: int) -> Callable[[], None]:
-    """What a child does before it becomes the program: lead a group, and ask for SIGTERM when the agent dies."""
+    """What a child does before it becomes the program: lead a group, and ask for SIGTERM when this dies."""
     try:
         import ctypes
 
@@ -374,4 +374,4 @@ def main() -> None:
     sink = os.dup(1)
     os.set_inheritable(sink, False)
     os.dup2(2, 1)
-    Agent(0, sink).serve()
+    FarEnd(0, sink).serve()

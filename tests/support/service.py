@@ -1,0 +1,48 @@
+"""The service on a socket of its own, and a recording for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from iolab.recording.writer import RecordingWriter
+from iolab.server.serve import LOCAL, Listener, listen, serve
+from iolab.server.store import Store
+
+from .recordings import SECOND, START, events
+
+TOKEN = "a-token-of-twenty-letters-or-more"
+
+
+def recorded(path: Path, seconds: int = 8, per_s: int = 400) -> RecordingWriter:
+    """A recording of so many seconds, the last of them hot; its writer is open."""
+    writer = RecordingWriter.create(path, host="there", clock="realtime", origin={"kind": "import"}, live=False)
+    for second in range(seconds):
+        writer.append_events(events(per_s, second, start_ns=START + second * SECOND, per_s=per_s))
+        if second == seconds // 2:
+            writer.seal()
+    writer.loss("overrun", "block", START + SECOND, START + 2 * SECOND, 17)
+    writer.mark("run 1", START, START + 3 * SECOND, "run", "runs/0001", {"variant": "a"})
+    return writer
+
+
+Served = Callable[..., Listener]
+
+
+@contextmanager
+def serving(store: Store, **options: object) -> Iterator[Listener]:
+    """The service on a socket, in a thread."""
+    listener = listen(LOCAL, 0, token=TOKEN)
+    up, down = threading.Event(), threading.Event()
+    thread = threading.Thread(target=serve, args=(store, listener), daemon=True, kwargs={
+        "ready": up.set, "go_on": lambda: not down.is_set(), **options})
+    thread.start()
+    try:
+        assert up.wait(30)
+        yield listener
+    finally:
+        down.set()
+        thread.join(20)
+    assert not thread.is_alive()
