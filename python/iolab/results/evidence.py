@@ -25,7 +25,9 @@ TARGET_FILE = "target.json"
 IO_LOG_FILE = "log_ios.json"
 """What became of fio's log of every I/O, where it kept one."""
 
-OWN_FILES = {PLAN_FILE, ENVIRONMENT_FILE, TARGET_FILE, IO_LOG_FILE}
+PICTURE_READ_FILE = "picture_read.json"
+
+OWN_FILES = {PLAN_FILE, ENVIRONMENT_FILE, TARGET_FILE, IO_LOG_FILE, PICTURE_READ_FILE}
 """Files of a run directory that iolab itself writes about the run, as opposed to what tools measured."""
 
 

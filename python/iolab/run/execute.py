@@ -28,6 +28,7 @@ from .hooks import Hooks, variables
 from .interrupts import Interrupts
 from .load import LoadRunner
 from .log_ios import keep_ios
+from .picture import read_picture
 from .record import RunEnd, plan_of
 from .recording import StudyRecorder
 
@@ -78,6 +79,7 @@ class Executor:
             end = RunEnd("failed", f"its evidence can't be written: {error.strerror or error}")
         if end.status == "finished":
             keep_ios(setting.directory, load, end.window, self._host.name, self._noticed)
+            read_picture(setting.directory, self._noticed)
         self._record(setting, load, end)
         return end
 
