@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -142,9 +143,20 @@ def _size(path: Path) -> int | None:
         return None
 
 
-def noted_segments(directory: Path) -> dict[int, dict[str, Any]]:
+def noted_segments(directory: Path) -> Mapping[int, Mapping[str, Any]]:
     """What `segments.jsonl` tells, by number; the last line of a number holds. A line that was changed since is left out."""
-    return {line["number"]: line for line in read_lines(directory / SEGMENTS)
+    path = directory / SEGMENTS
+    try:
+        status = path.stat()
+    except OSError:
+        return {}
+    return _noted(path, status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=4)
+def _noted(path: Path, *_: int) -> Mapping[int, Mapping[str, Any]]:
+    """One question asks several times, and thousands of lines take their time: read again where the file is another."""
+    return {line["number"]: line for line in read_lines(path)
             if isinstance(line.get("number"), int) and line.pop("crc32", "") == _checksum(line)}
 
 
