@@ -91,6 +91,8 @@ def _about(facts: Mapping[str, Any]) -> str:
 def _distributions(summary: RecordingSummary) -> list[str]:
     from ..heatmap.ticks import quantity
     from ..heatmap.words import number
+    from ..recording.schema import LATENCY_BITS
+    from .show_trace import sizes
 
     lines = []
     several = len(summary.percentiles) > 1
@@ -99,7 +101,8 @@ def _distributions(summary: RecordingSummary) -> list[str]:
         for name, values in kinds.items():
             unit = "ns" if name == "latency" else "B"
             mean = f"mean {quantity(summary.mean[source], 'ns')}, " if name == "latency" else ""
-            shown = ", ".join(f"{_word(key)} {quantity(values[key], unit)}" for key in PERCENTILES if key in values)
+            told = values if name == "latency" else sizes(values, LATENCY_BITS)
+            shown = ", ".join(f"{_word(key)} {quantity(told[key], unit)}" for key in PERCENTILES if key in told)
             lines.append(f"{name + of_source:9} {mean}{shown}")
         by_op = summary.latency_by.get(source, {})
         if len(by_op) > 1:

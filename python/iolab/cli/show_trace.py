@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,8 @@ def _lines(summary: Summary) -> list[str]:
             lines.append(f"{name:9} {shown}{f' and {number(more)} more' if more > 0 else ''}")
     for name, values in facts["percentiles"].items():
         unit = "ns" if name == "latency" else "B"
-        shown = ", ".join(f"{'max' if key == 'max' else f'p{key}'} {quantity(values[key], unit)}" for key in PERCENTILES if key in values)
+        told = values if name == "latency" else sizes(values, facts["bits"])
+        shown = ", ".join(f"{'max' if key == 'max' else f'p{key}'} {quantity(told[key], unit)}" for key in PERCENTILES if key in told)
         lines.append(f"{name:9} mean {quantity(facts['mean'][name], unit)}, {shown}")
     for name, found in facts["latency_by"].items():
         if len(found) > 1:
@@ -74,6 +76,15 @@ def _lines(summary: Summary) -> list[str]:
                 f"{'max' if key == 'max' else f'p{key}'} {quantity(each[key], 'ns')}" for key in ("50", "99", "max") if key in each)
                 for value, each in found.items()]
     return [*lines, *_losses(facts)]
+
+
+def sizes(values: Mapping[str, int], bits: int) -> dict[str, int]:
+    """Percentiles of sizes, that are the upper bounds of buckets, as their lower ones: I/Os are of 4 KiB, not of the last byte before
+    the next bucket. The largest is exact."""
+    from .. import _core
+
+    return {key: value if value == values.get("max") else _core.grid_bounds(_core.grid_index(value, bits), bits)[0]
+            for key, value in values.items()}
 
 
 def _span(facts: Any) -> str:
