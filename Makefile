@@ -13,7 +13,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 
 RUST := Cargo.toml $(wildcard crates/*/Cargo.toml) $(wildcard crates/*/src/*.rs crates/*/src/*/*.rs)
 PROBE := python/iolab/_probe/iolab-probe
-WEB := $(wildcard web/*.json web/*.ts web/src/*.ts web/src/*.css web/src/*/*.ts web/src/*/*.tsx)
+WEB := $(wildcard web/*.json web/*.ts web/src/*.ts web/src/*.css web/src/*/*.ts web/src/*/*.tsx \
+       web/src/*/*/*.ts web/src/*/*/*.tsx web/src/*/*/*.css)
 BUNDLE := python/iolab/report/static/report.js
 
 .PHONY: help

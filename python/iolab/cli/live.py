@@ -25,9 +25,6 @@ ENDS_WITHIN = 60.0
 _FORWARDED = ("words", "devices", "mounts", "output", "budget", "keep", "keep_for", "ring", "tracefs")
 """Parameters of `iolab record` that this command takes and hands on."""
 
-_LOADED_LATE = ("duckdb", "h11", "uvicorn.lifespan.off", "uvicorn.loops.asyncio", "uvicorn.protocols.http.h11_impl", "iolab.server.serve",
-                "iolab.statistics.query", "iolab.report.heatmap_page", "iolab.heatmap.figure", "iolab.recording.conditions")
-
 
 class _Live(click.Command):
     """Has the options of `iolab record` besides its own."""
@@ -53,13 +50,15 @@ def command(port: int | None, host: str | None, metrics: tuple[str, ...], token_
     from ..server import page
     from ..server.metrics import Exporter
     from ..server.store import Store
+    from ..server.warm import warm
 
     page.check()
     Exporter(Store(()), metrics)
     directory = (asked["output"] or Path(time.strftime("recording-%Y%m%dT%H%M%S"))).absolute()
     user = caller(os.environ)
     if user is not None:
-        preload(*_LOADED_LATE)
+        preload()
+        warm(host)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     recorder = subprocess.Popen(_command({**asked, "output": directory}), stdin=subprocess.DEVNULL, process_group=0)
@@ -123,7 +122,7 @@ def _show(recorder: subprocess.Popen[bytes], directory: Path, host: str | None, 
     listener = listening(host, port, token_file)
     told: list[int] = []
 
-    def each_second() -> bool:
+    def go_on() -> bool:
         code = recorder.poll()
         if code is not None and not told:
             told.append(code)
@@ -134,7 +133,7 @@ def _show(recorder: subprocess.Popen[bytes], directory: Path, host: str | None, 
         say(f"recording into {directory}")
         announce(listener)
 
-    serve(Store((directory,)), listener, metrics=metrics, ready=ready, each_second=each_second)
+    serve(Store((directory,)), listener, metrics=metrics, ready=ready, go_on=go_on)
 
 
 def _ended(recorder: subprocess.Popen[bytes]) -> int:

@@ -7,13 +7,12 @@ from collections import Counter
 from ..errors import IolabError
 from ..recording.ingest import source_of
 from ..recording.trace import Trace
-from ..statistics.catalogue import CATALOGUE, Entry
-from ..statistics.fields import QUANTIZED
-from ..statistics.snapshot import choose
+from ..statistics.available import available
+from ..statistics.fields import MAPPED
 from .asking import Words, recording_of
 from .models import Breakdown, Loss, Losses, Mark, Marks, RecordingFacts, Recordings, StatisticFacts, Statistics
 from .status import changes
-from .store import Opened, Store
+from .store import Store
 
 MOST_LINES = 2000
 """Marks or losses in one answer: the latest."""
@@ -71,28 +70,12 @@ def is_live(store: Store, name: str) -> bool:
 def statistics(store: Store, words: Words) -> Statistics:
     """The catalogue, with what the recording can answer."""
     name = recording_of(store, words)
-    opened = store.open(name)
-    sources = _sources(opened)
-    return Statistics(recording=name, statistics=[_facts(entry, sources, name) for entry in CATALOGUE.values()])
-
-
-def _sources(opened: Opened) -> list[str]:
-    if isinstance(opened, Trace):
-        found = opened.detect()
-        return [] if found is None else [source_of(found)]
-    return sorted({source for segment in opened.segments() for source, events in segment.sources.items() if events})
-
-
-def _facts(entry: Entry, sources: list[str], name: str) -> StatisticFacts:
-    try:
-        choose(sources, entry, None, name)
-        why = ""
-    except IolabError as error:
-        why = f"{error.message}{f'; {error.hint}' if error.hint else ''}"
-    return StatisticFacts(
-        name=entry.name, about=entry.about, unit=entry.unit, sources=list(entry.sources), filters=list(entry.filters),
-        breakdowns=[Breakdown(field=field, kind="heat" if field in QUANTIZED else "stack") for field in entry.breakdowns],
-        available=not why, why_not=why)
+    return Statistics(recording=name, statistics=[
+        StatisticFacts(
+            name=each.entry.name, about=each.entry.about, covers=each.entry.covers, unit=each.entry.unit, source=each.source,
+            counted=each.counted, filters=list(each.entry.filters), available=not each.why_not, why_not=each.why_not,
+            breakdowns=[Breakdown(field=field, kind="heat" if field in MAPPED else "stack") for field in each.breakdowns])
+        for each in available(store.open(name))])
 
 
 def marks(store: Store, words: Words) -> Marks:

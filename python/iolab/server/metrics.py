@@ -15,6 +15,7 @@ from ..errors import IolabError, UsageError
 from ..recording.counts import HeatCounts
 from ..recording.grids import LogLinear
 from ..statistics.answers import Stack
+from ..statistics.available import availability, held
 from ..statistics.names import Statistic, parse
 from ..statistics.query import query
 from . import protobuf
@@ -77,6 +78,9 @@ class Exporter:
     def _count(self, each: _Counted) -> None:
         """Add what came since it was counted last."""
         opened = self._store.open(each.recording)
+        # counters of the kernel are told better by who reads them directly
+        if availability(each.statistic.entry, *held(opened)).counted:
+            return
         first, last = self._store.ends(each.recording)
         until = last + 1 - (LAG if is_live(self._store, each.recording) else 0)
         since = each.until_ns
@@ -117,9 +121,9 @@ class Exporter:
 
 def _exported(name: str) -> Statistic:
     statistic = parse(name)
-    if statistic.breakdown == "offset":
-        raise UsageError(f"{statistic} makes no metric: offsets have no classic buckets", where="--metric",
-                         hint="latency, queue and size make histograms, other breakdowns counters")
+    if statistic.breakdown == "offset" or statistic.entry.measure not in ("ops", "bytes") or not statistic.entry.sources:
+        raise UsageError(f"{statistic} makes no metric", where="--metric",
+                         hint="those of I/Os do: latency, queue and size make histograms, other breakdowns but offset counters")
     return statistic
 
 

@@ -62,12 +62,15 @@ class Breakdown(Model):
 
 
 class StatisticFacts(Model):
-    """A statistic of the catalogue; `why_not` says why a recording can't answer it, and is empty where it can."""
+    """A statistic of the catalogue, as far as the recording can answer it: `source` is what answers, `counted` says that these are
+    counters, not events; `why_not` says why nothing does. `covers`: what its numbers hold."""
 
     name: str
     about: str
+    covers: str
     unit: str
-    sources: list[str]
+    source: str
+    counted: bool
     filters: list[str]
     breakdowns: list[Breakdown]
     available: bool
@@ -82,10 +85,11 @@ class Statistics(Whole):
 
 
 class OverTime(Whole):
-    """Values per second by column of time: column c begins at t0_ns + c * interval_ns; null where nothing was recorded.
+    """Values by column of time, per second (levels and shares: on average); null where nothing was recorded.
 
-    first_ns, until_ns: the time that the answer is about; covered_ns: how much of it was recorded. total: the plain sum; mean: per second
-    over what was recorded. lost_by_column: (column, records lost there), 0 where nobody knows how many.
+    Column c begins at t0_ns + c * interval_ns. first_ns, until_ns: the time that the answer is about; covered_ns: how much of it was
+    recorded. total: the plain sum, 0 for levels and shares; mean: over what was recorded. lost_by_column: (column, records lost there),
+    0 where nobody knows how many.
     """
 
     statistic: str
@@ -114,6 +118,7 @@ class Layer(Model):
 
     key: str
     total: int
+    mean: Value
     values: list[Value]
 
 
@@ -122,6 +127,7 @@ class Others(Model):
 
     keys: int
     total: int
+    mean: Value
     values: list[Value]
 
 
@@ -144,7 +150,7 @@ class HeatAnswer(Whole):
     t0_ns: int
     interval_ns: int
     y: str
-    unit: Literal["ns", "B"]
+    unit: Literal["ns", "B", ""]
     events: int
     without_y: int
     filtered: int
@@ -185,38 +191,52 @@ class Share(Model):
 
 
 class DimensionShares(Model):
-    """The values of a dimension, those first whose share inside exceeds that outside by most; `left`: how many more there are."""
+    """The values of a field, those first whose share inside exceeds that outside by most; `left`: how many more there are."""
 
-    dimension: str
+    field: str
+    telling: float
     values: list[Share]
     left: int
+    left_inside: int
+    left_outside: int
 
 
 class Who(Whole):
-    """Whose the I/Os inside a rectangle of time and value are."""
+    """Whose the I/Os inside a rectangle of time and value are, the most telling dimension first. An open end of it is null.
+
+    without_y: I/Os that lack the value; they are outside.
+    """
 
     recording: str
     statistic: str
-    from_ns: int
-    until_ns: int
+    y: str
+    unit: str
+    source: str
+    from_ns: int | None
+    until_ns: int | None
     low: int | None
     high: int | None
     inside: int
     outside: int
+    without_y: int
+    notes: list[str]
     dimensions: list[DimensionShares]
 
 
 class Node(Model):
-    """A directory or file with all that lies below it, the largest first. `others`: what is too small to be named, added up."""
+    """A directory or file with all that lies below it, the largest first. `own`: of its own name, not of what lies below;
+    `others`: what is too small to be named, added up, and `left`: how many these are."""
 
     name: str
     total: int
+    own: int
     others: int
+    left: int
     children: list[Node]
 
 
 class Hierarchy(Whole):
-    """The I/Os or bytes of paths, by directory; `unit` is that of the totals. `unnamed`: of events whose file is not known."""
+    """The plain sums of paths, by directory, in I/Os or bytes. `unnamed`: of I/Os whose path is not known."""
 
     recording: str
     statistic: str

@@ -86,10 +86,23 @@ def _heat(asked: Statistic, counts: HeatCounts) -> HeatAnswer:
 def _stack(answer: Stack, top: int, common: dict[str, Any]) -> StackAnswer:
     shown = min(top, len(answer.keys))
     check_size((shown + 1) * answer.values.shape[1])
-    keys = [Layer(key=answer.keys[place], total=answer.totals[place], values=numbers(answer.values[place])) for place in range(shown)]
+    covered = answer.covered_ns / 1e9
+    means = answer.averages or [total / covered if covered else math.nan for total in answer.totals]
+    keys = [Layer(key=answer.keys[place], total=answer.totals[place], mean=number(means[place]), values=numbers(answer.values[place]))
+            for place in range(shown)]
     left = len(answer.keys) - shown + answer.rest_keys
     others = None
     if left:
         values: Floats = answer.values[shown:].sum(axis=0) + (0 if answer.rest is None else answer.rest)
-        others = Others(keys=left, total=sum(answer.totals[shown:]) + answer.rest_total, values=numbers(values))
+        mean = sum(means[shown:]) + (answer.rest_total / covered if covered else 0.0)
+        if _averaged(answer):
+            # the sum of shares of different things is a share of nothing
+            values, mean = values / left, mean / left
+        others = Others(keys=left, total=sum(answer.totals[shown:]) + answer.rest_total, mean=number(mean), values=numbers(values))
     return StackAnswer(**common, keys=keys, others=others)
+
+
+def _averaged(answer: Stack) -> bool:
+    """Whether keys are things of which a mean is taken, not parts of a whole."""
+    counter = answer.statistic.entry.counter
+    return answer.averages is not None and counter is not None and counter.mean and answer.statistic.breakdown == counter.object

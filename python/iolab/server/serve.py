@@ -82,23 +82,23 @@ class _Server(uvicorn.Server):
 
 
 def serve(store: Store, listener: Listener, *, metrics: Sequence[str] = (), ready: Callable[[], None] = lambda: None,
-          each_second: Callable[[], bool] = lambda: True) -> None:
-    """Serve until SIGINT, SIGTERM or SIGHUP, or until `each_second` says False; then open streams are ended and the socket is closed.
+          go_on: Callable[[], bool] = lambda: True) -> None:
+    """Serve until SIGINT, SIGTERM or SIGHUP, or until `go_on` says False; then open streams are ended and the socket is closed.
 
-    `ready` is called once requests are answered.
+    `ready` is called once requests are answered, `go_on` several times a second.
     """
     exporter = Exporter(store, metrics)
     _quieten()
     workers = Workers()
     try:
-        asyncio.run(_serve(store, listener, exporter, workers, ready, each_second))
+        asyncio.run(_serve(store, listener, exporter, workers, ready, go_on))
     finally:
         workers.close()
         listener.socket.close()
 
 
 async def _serve(store: Store, listener: Listener, exporter: Exporter, workers: Workers, ready: Callable[[], None],
-                 each_second: Callable[[], bool]) -> None:
+                 go_on: Callable[[], bool]) -> None:
     server: _Server
 
     def stopping() -> bool:
@@ -124,9 +124,9 @@ async def _serve(store: Store, listener: Listener, exporter: Exporter, workers: 
             if server.started and not told:
                 told = True
                 ready()
-            if not each_second():
+            if not go_on():
                 stop()
-            await asyncio.sleep(1.0 if told else 0.02)
+            await asyncio.sleep(0.2 if told else 0.02)
 
     watcher = asyncio.create_task(watch())
     try:

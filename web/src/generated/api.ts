@@ -12,11 +12,14 @@ export interface DimensionParts {
 	parts: PartCounts[];
 }
 
-/** The values of a dimension, those first whose share inside exceeds that outside by most; `left`: how many more there are. */
+/** The values of a field, those first whose share inside exceeds that outside by most; `left`: how many more there are. */
 export interface DimensionShares {
-	dimension: string;
+	field: string;
+	telling: number;
 	values: Share[];
 	left: number;
+	left_inside: number;
+	left_outside: number;
 }
 
 /** A heat map made ready for the page's canvas. `group` is null where no event has such a value. */
@@ -43,7 +46,7 @@ export interface HeatAnswer {
 	t0_ns: number;
 	interval_ns: number;
 	y: string;
-	unit: "ns" | "B";
+	unit: "ns" | "B" | "";
 	events: number;
 	without_y: number;
 	filtered: number;
@@ -105,7 +108,7 @@ export interface HeatMapGroup {
 	maps: HeatMapCounts[];
 }
 
-/** The I/Os or bytes of paths, by directory; `unit` is that of the totals. `unnamed`: of events whose file is not known. */
+/** The plain sums of paths, by directory, in I/Os or bytes. `unnamed`: of I/Os whose path is not known. */
 export interface Hierarchy {
 	schema: 1;
 	recording: string;
@@ -120,6 +123,7 @@ export interface Hierarchy {
 export interface Layer {
 	key: string;
 	total: number;
+	mean: number | null;
 	values: (number | null)[];
 }
 
@@ -161,11 +165,16 @@ export interface Marks {
 	left: number;
 }
 
-/** A directory or file with all that lies below it, the largest first. `others`: what is too small to be named, added up. */
+/**
+ * A directory or file with all that lies below it, the largest first. `own`: of its own name, not of what lies below;
+ * `others`: what is too small to be named, added up, and `left`: how many these are.
+ */
 export interface Node {
 	name: string;
 	total: number;
+	own: number;
 	others: number;
+	left: number;
 	children: Node[];
 }
 
@@ -173,6 +182,7 @@ export interface Node {
 export interface Others {
 	keys: number;
 	total: number;
+	mean: number | null;
 	values: (number | null)[];
 }
 
@@ -274,12 +284,17 @@ export interface StackAnswer {
 	others: Others | null;
 }
 
-/** A statistic of the catalogue; `why_not` says why a recording can't answer it, and is empty where it can. */
+/**
+ * A statistic of the catalogue, as far as the recording can answer it: `source` is what answers, `counted` says that these are
+ * counters, not events; `why_not` says why nothing does. `covers`: what its numbers hold.
+ */
 export interface StatisticFacts {
 	name: string;
 	about: string;
+	covers: string;
 	unit: string;
-	sources: string[];
+	source: string;
+	counted: boolean;
 	filters: string[];
 	breakdowns: Breakdown[];
 	available: boolean;
@@ -310,16 +325,25 @@ export interface Tick {
 	bytes: number | null;
 }
 
-/** Whose the I/Os inside a rectangle of time and value are. */
+/**
+ * Whose the I/Os inside a rectangle of time and value are, the most telling dimension first. An open end of it is null.
+ *
+ * without_y: I/Os that lack the value; they are outside.
+ */
 export interface Who {
 	schema: 1;
 	recording: string;
 	statistic: string;
-	from_ns: number;
-	until_ns: number;
+	y: string;
+	unit: string;
+	source: string;
+	from_ns: number | null;
+	until_ns: number | null;
 	low: number | null;
 	high: number | null;
 	inside: number;
 	outside: number;
+	without_y: number;
+	notes: string[];
 	dimensions: DimensionShares[];
 }

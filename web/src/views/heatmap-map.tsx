@@ -101,13 +101,16 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 		clearTimeout(moving.current);
 		moving.current = setTimeout(() => {
 			moving.current = undefined;
-			draw();
+			latest.current();
 		}, SETTLE);
 	};
 
+	// the group may be another one by the time that something is drawn again
+	const latest = useRef(draw);
+	latest.current = draw;
 	useEffect(draw);
 	useEffect(() => {
-		const observer = new ResizeObserver(draw);
+		const observer = new ResizeObserver(() => latest.current());
 		if (home.current) observer.observe(home.current);
 		return () => observer.disconnect();
 	}, []);

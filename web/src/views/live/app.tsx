@@ -3,7 +3,7 @@ import type { Kind } from "../../canvas/scale";
 import { quantity } from "../../canvas/ticks";
 import { kind, span, wholeSpan } from "../../model/heatmap";
 import { theme, toggleTheme } from "../../model/theme";
-import { Graph } from "./graph";
+import { amount, Graph, rate } from "./graph";
 import { LiveMap } from "./map";
 import {
 	add,
@@ -192,11 +192,11 @@ function PanelView({ panel }: { panel: Panel }) {
 }
 
 function Totals({ answer }: { answer: { total: number; mean: number | null; unit: string } }) {
-	const unit = answer.unit === "B/s" ? "B" : "";
 	return (
 		<span class="quiet">
-			{unit ? quantity(answer.total, unit) : `${thousands(answer.total)} I/Os`}
-			{answer.mean !== null && `, ${quantity(answer.mean, unit)}/s on average`}
+			{[amount(answer.total, answer.unit), answer.mean !== null && `${rate(answer.mean, answer.unit)} on average`]
+				.filter(Boolean)
+				.join(", ")}
 		</span>
 	);
 }

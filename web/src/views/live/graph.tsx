@@ -10,9 +10,17 @@ import { add, breakdownOf, narrowed } from "./state";
 const HEIGHT = 180;
 const [LEFT, RIGHT, TOP, BOTTOM] = [84, 92, 6, 26];
 
-/** A rate in its readable unit. */
+/** A value in its readable unit: per second, a level, or a share. */
 export function rate(value: number | null, unit: string): string {
-	return value === null ? "nothing recorded" : `${quantity(value, unit === "B/s" ? "B" : "")}/s`;
+	if (value === null) return "nothing recorded";
+	if (unit === "1") return `${quantity(100 * value, "", 3)} %`;
+	return `${quantity(value, unit.startsWith("B") ? "B" : "")}${unit.endsWith("/s") ? "/s" : ""}`;
+}
+
+/** A plain sum, "" of levels and shares, which have none. */
+export function amount(total: number, unit: string): string {
+	if (!unit.endsWith("/s")) return "";
+	return unit === "B/s" ? quantity(total, "B") : total.toLocaleString("en").replaceAll(",", " ");
 }
 
 /** Numbers over time, one or several on each other, with their keys beside. */
@@ -68,13 +76,12 @@ export function Graph({ answer }: { answer: SeriesAnswer | StackAnswer }) {
 
 function Keys({ answer }: { answer: StackAnswer }) {
 	const field = breakdownOf(answer.statistic);
-	const second = answer.covered_ns / 1e9 || 1;
-	const hues = layersOf(answer);
+	const layers = layersOf(answer);
 	return (
 		<ul class="keys">
-			{answer.keys.slice(0, 20).map((key, i) => (
+			{answer.keys.map((key, i) => (
 				<li key={key.key}>
-					<Swatch colour={hues[Math.min(i, hues.length - 1)]?.colour ?? ""} />
+					<Swatch colour={layers[i]?.colour ?? ""} />
 					<button
 						type="button"
 						title={`only ${key.key}`}
@@ -82,11 +89,16 @@ function Keys({ answer }: { answer: StackAnswer }) {
 					>
 						{key.key}
 					</button>{" "}
-					<span class="quiet">{rate(key.total / second, answer.unit)}</span>
+					<span class="quiet">{amount(key.total, answer.unit)}</span>
 				</li>
 			))}
-			{(answer.others || answer.keys.length > 20) && (
-				<li class="quiet">and {Math.max(0, answer.keys.length - 20) + (answer.others?.keys ?? 0)} more</li>
+			{answer.others && (
+				<li>
+					<Swatch colour={layers.at(-1)?.colour ?? ""} />
+					<span class="quiet">
+						{answer.others.keys} others {amount(answer.others.total, answer.unit)}
+					</span>
+				</li>
 			)}
 		</ul>
 	);

@@ -15,18 +15,11 @@ export interface Layer {
 	values: (number | null)[];
 }
 
-/** The layers of an answer, from the bottom up: as many as there are hues, and all others as one. */
+/** The layers of an answer, from the bottom up; no more keys are asked for than there are hues. */
 export function layersOf(answer: SeriesAnswer | StackAnswer): Layer[] {
 	if (answer.kind === "series") return [{ name: answer.statistic, colour: HUES[0] ?? "", values: answer.values }];
-	const shown = answer.keys
-		.slice(0, HUES.length)
-		.map((key, i) => ({ name: key.key, colour: HUES[i] ?? REST, values: key.values }));
-	const left = [...answer.keys.slice(HUES.length), ...(answer.others ? [answer.others] : [])];
-	if (left.length === 0) return shown;
-	const values = left[0]?.values.map((value, c) =>
-		value === null ? null : left.reduce((sum, each) => sum + (each.values[c] ?? 0), 0),
-	);
-	return [...shown, { name: "all others", colour: REST, values: values ?? [] }];
+	const shown = answer.keys.map((key, i) => ({ name: key.key, colour: HUES[i] ?? REST, values: key.values }));
+	return answer.others ? [...shown, { name: "all others", colour: REST, values: answer.others.values }] : shown;
 }
 
 /** The upper edges of layers that stand on each other: of each layer and column, null where nothing was recorded. */
@@ -121,11 +114,12 @@ function paintAxes(
 	context.textAlign = "right";
 	context.textBaseline = "middle";
 	context.beginPath();
-	for (const tick of linearTicks(0, most, 6, answer.unit === "B/s" ? "B" : "")) {
-		const y = box.top + box.height * (1 - tick.value / most);
+	const [factor, after] = answer.unit === "1" ? [100, " %"] : [1, answer.unit.endsWith("/s") ? "/s" : ""];
+	for (const tick of linearTicks(0, factor * most, 6, answer.unit.startsWith("B") ? "B" : "")) {
+		const y = box.top + box.height * (1 - tick.value / factor / most);
 		context.moveTo(box.left - 5, y);
 		context.lineTo(box.left, y);
-		context.fillText(tick.value > 0 ? `${tick.label}/s` : "0", box.left - 8, y);
+		context.fillText(tick.value > 0 ? `${tick.label}${after}` : "0", box.left - 8, y);
 	}
 	context.textAlign = "center";
 	context.textBaseline = "top";

@@ -101,10 +101,10 @@ function WhoIsThis({
 				and {quantity(to, "ns")}
 			</p>
 			{found.dimensions.map((dimension) => (
-				<table key={dimension.dimension}>
+				<table key={dimension.field}>
 					<thead>
 						<tr>
-							<th scope="col">{dimension.dimension}</th>
+							<th scope="col">{dimension.field}</th>
 							<th scope="col">inside</th>
 							<th scope="col">outside</th>
 						</tr>
@@ -117,7 +117,7 @@ function WhoIsThis({
 										type="button"
 										onClick={() =>
 											add(
-												`${base}[${dimension.dimension}="${share.value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"][${breakdown(answer)}]`,
+												`${base}[${dimension.field}="${share.value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"][${breakdown(answer)}]`,
 											)
 										}
 									>

@@ -3,6 +3,7 @@ import type { RecordingFacts, Recordings, StatisticFacts, Statistics, Tick } fro
 import type { HeatMapGroup } from "../../generated/heatmap";
 import { type ChoiceSignal, firstChoice, page, span, wholeAxis, wholeSpan } from "../../model/heatmap";
 import { ask, type Drawable, follow } from "./feed";
+import { HUES } from "./lines";
 
 /** A statistic on the page. `choice` is what a reader chose of its map, there once it has one. */
 export interface Panel {
@@ -64,7 +65,7 @@ export async function add(name: string): Promise<boolean> {
 	try {
 		if (panels.value.length >= MOST) throw new Error(`${MOST} statistics are the most at once: close one.`);
 		const answer = await ask<Drawable>("query", {
-			...span_(),
+			...parameters(),
 			recording: chosen.value,
 			statistic: name,
 			drawn: "true",
@@ -86,11 +87,12 @@ export function close(panel: Panel): void {
 	gather();
 }
 
-/** Which time is asked for, and in how many columns. */
-function span_(): Record<string, string | number> {
+/** Which time is asked for, in how many columns, and how many keys have a colour. */
+function parameters(): Record<string, string | number> {
+	const top = HUES.length;
 	return facts()?.live
-		? { from: `-${seconds.value}s`, interval: `${Math.ceil(seconds.value / 600)}s` }
-		: { columns: 600 };
+		? { top, from: `-${seconds.value}s`, interval: `${Math.ceil(seconds.value / 600)}s` }
+		: { top, columns: 600 };
 }
 
 function show(panel: Panel, answer: Drawable): void {
@@ -124,7 +126,7 @@ function listen(): (() => void) | undefined {
 	const names = panels.value.map((each) => each.name);
 	if (!facts()?.live || paused.value) return undefined;
 	return follow(
-		{ recording: chosen.value, statistic: names, seconds: seconds.value, drawn: "true" },
+		{ recording: chosen.value, statistic: names, seconds: seconds.value, top: HUES.length, drawn: "true" },
 		{
 			tick: (now) => {
 				tick.value = now;

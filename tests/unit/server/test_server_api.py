@@ -1,0 +1,177 @@
+"""What the service answers: the same numbers as the terminal, and a problem in words for whatever can't be asked."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from iolab.cli.main import run
+from iolab.server.routes import ROUTES
+from support.recordings import START
+
+STATISTICS = ["io.ops", "io.bytes[op=write]", "io.ops[device]", "io.ops[op=read,write][process]", "io.ops[latency]",
+              "io.ops[latency>=100us][size]", "io.ops[device=sda][offset]", "io.ops[queue]"]
+
+
+def asked(client: TestClient, path: str, **words: str) -> Any:
+    answer = client.get(f"/api/v1/{path}", params=words)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_the_terminal_and_the_service_give_the_same_numbers(statistic: str, client: TestClient, recording: Path,
+                                                            capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["query", str(recording), statistic, "--format", "json", "--from", "1s", "--to", "-1s", "--interval", "500ms",
+                "--top", "1000"]) == 0
+    terminal = json.loads(capsys.readouterr().out)
+    service = asked(client, "query", recording="rec", statistic=statistic, **{"from": "1s", "to": "-1s"}, interval="500ms", top="1000")
+    assert service == terminal
+    assert service["kind"] in ("series", "stack", "heat")
+
+
+def test_a_trace_answers_as_well(client: TestClient) -> None:
+    found = asked(client, "query", recording="t.csv", statistic="io.ops[op]", interval="1s")
+    assert {layer["key"]: layer["values"] for layer in found["keys"]} == {"read": [1000] * 5, "write": [100] * 5}
+    assert found["others"] is None
+    assert asked(client, "query", recording="t.csv", statistic="io.ops[op]", top="1")["others"]["total"] == 500
+
+
+def test_moments_may_be_nanoseconds(client: TestClient) -> None:
+    words = {"recording": "rec", "statistic": "io.ops"}
+    found = asked(client, "query", **words, **{"from": str(START + 10**9), "to": str(START + 2 * 10**9)})
+    assert (found["first_ns"], found["until_ns"]) == (START + 10**9, START + 2 * 10**9)
+    assert found["total"] == asked(client, "query", **words, **{"from": "1s", "to": "2s"})["total"] > 0
+
+
+def decoded(data: bytes) -> dict[str, Any]:
+    """A map in binary, read by its description in docs/reference/api.md."""
+    magic, version, flags, zero, cells, buckets, length, rest = struct.unpack_from("<4sBBHIIII", data)
+    assert (magic, version, zero, rest) == (b"ioHm", 1, 0, 0)
+    head = json.loads(data[24:24 + length])
+    parts, place = [], 24 + length
+    assert place % 8 == 0
+    for kind, count in (("<u8", buckets), ("<u8", buckets), ("<u8" if flags & 1 else "<u4", cells), ("<i4", cells), ("<u4", cells)):
+        parts.append(np.frombuffer(data, kind, count, place))
+        place += parts[-1].nbytes
+    assert place == len(data)
+    low, high, count_, column, bucket = parts
+    return {**head, "column": column.tolist(), "low": low[bucket].tolist(), "high": high[bucket].tolist(), "count": count_.tolist()}
+
+
+@pytest.mark.parametrize("statistic", ["io.ops[latency]", "io.ops[op=write][offset]", "io.ops[latency>=1h][latency]"])
+def test_binary_maps_hold_what_json_holds(statistic: str, client: TestClient) -> None:
+    words = {"recording": "rec", "statistic": statistic, "interval": "1s"}
+    answer = client.get("/api/v1/query", params=words, headers={"accept": "application/vnd.iolab.heat, application/json;q=0.5"})
+    assert answer.headers["content-type"] == "application/vnd.iolab.heat"
+    assert decoded(answer.content) == asked(client, "query", **words)
+    # what is no map stays JSON
+    other = client.get("/api/v1/query", params={**words, "statistic": "io.ops"}, headers={"accept": "application/vnd.iolab.heat"})
+    assert other.json()["kind"] == "series"
+
+
+def test_counts_beyond_32_bits_are_binary_as_well() -> None:
+    from iolab.recording.counts import HeatCounts
+    from iolab.recording.grids import LogLinear
+    from iolab.server.binary import encode
+    from iolab.statistics.names import parse
+
+    whole = np.array([0, 1], dtype=np.int64)
+    counts = HeatCounts("latency", 0, 1, LogLinear(6), whole, whole, np.array([2**40, 3], dtype=np.int64))
+    assert decoded(encode(parse("io.ops[latency]"), counts))["count"] == [2**40, 3]
+
+
+def test_a_drawn_map_has_every_count(client: TestClient) -> None:
+    words = {"recording": "rec", "statistic": "io.ops[latency]"}
+    plain, drawn = asked(client, "query", **words), asked(client, "query", **words, drawn="true")
+    assert drawn["kind"] == "map"
+    assert sum(drawn["group"]["maps"][0]["cells"]["counts"]) == sum(plain["count"])
+    assert asked(client, "query", recording="rec", statistic="io.ops[latency>=1h][latency]", drawn="true")["group"] is None
+
+
+def test_what_is_served_and_what_can_be_asked(client: TestClient) -> None:
+    rec, trace = asked(client, "recordings")["recordings"]
+    assert (rec["name"], rec["kind"], rec["host"], rec["clock"], rec["live"]) == ("rec", "recording", "there", "realtime", False)
+    assert rec["events"]["block"] == asked(client, "query", recording="rec", statistic="io.ops")["total"]
+    assert (trace["name"], trace["kind"], trace["events"]) == ("t.csv", "trace", {"csv": 5500})
+    found = {each["name"]: each for each in asked(client, "statistics", recording="rec")["statistics"]}
+    assert found["io.ops"]["available"]
+    assert {"field": "latency", "kind": "heat"} in found["io.ops"]["breakdowns"]
+    assert {"field": "device", "kind": "stack"} in found["io.ops"]["breakdowns"]
+    assert not found["app.ops"]["available"]
+    assert "fio" in found["app.ops"]["why_not"]
+
+
+def test_marks_and_losses(client: TestClient) -> None:
+    [mark] = asked(client, "marks", recording="rec")["marks"]
+    assert (mark["label"], mark["link"], mark["facts"]) == ("run 1", "runs/0001", {"variant": "a"})
+    found = asked(client, "losses", recording="rec")
+    assert found["totals"] == {"overrun": 17}
+    assert found["losses"][0]["count"] == 17
+    assert asked(client, "losses", recording="t.csv")["losses"] == asked(client, "marks", recording="t.csv")["marks"] == []
+
+
+@pytest.mark.parametrize(("path", "words", "status", "said"), [
+    ("query", {"statistic": "io.ops"}, 400, "which recording"),
+    ("query", {"recording": "rec"}, 400, "'statistic' is missing"),
+    ("query", {"recording": "../rec", "statistic": "io.ops"}, 404, "there is no recording"),
+    ("query", {"recording": "/etc/passwd", "statistic": "io.ops"}, 404, "there is no recording"),
+    ("query", {"recording": "rec", "statistic": "io.opps"}, 400, "there is no statistic"),
+    ("query", {"recording": "rec", "statistic": "io.ops[file=../../etc/passwd"}, 400, "ends within brackets"),
+    ("query", {"recording": "rec", "statistic": "file.ops"}, 400, "holds no events"),
+    ("query", {"recording": "rec", "statistic": "io.ops", "source": "../../x"}, 400, "holds no events of"),
+    ("query", {"recording": "rec", "statistic": "io.ops", "from": "yesterday"}, 400, "no moment"),
+    ("query", {"recording": "rec", "statistic": "io.ops", "to": "99999-01-01"}, 400, "no moment"),
+    ("query", {"recording": "rec", "statistic": "io.ops", "interval": "0s"}, 400, "longer than nothing"),
+    ("query", {"recording": "rec", "statistic": "io.ops", "interval": "1ns"}, 400, "columns"),
+    ("query", {"recording": "rec", "statistic": "io.ops", "from": "2s", "to": "1s"}, 400, "span of time is empty"),
+    ("query", {"recording": "rec", "statistic": "io.ops", "columns": "1e9"}, 400, "whole number"),
+    ("query", {"recording": "rec", "statistic": "io.ops", "top": "-1"}, 400, "whole number"),
+    ("query", {"recording": "rec", "statistic": "io.ops", "token": "x"}, 400, "there is no parameter"),
+    ("query", {"recording": "rec", "statistic": "io.ops\0"}, 400, "NUL"),
+    ("query", {"recording": "rec", "statistic": "x" * 5000}, 400, "4096 are the most"),
+    ("query", {"recording": "rec", "statistic": "io.ops[queue]", "drawn": "true"}, 400, "draws no map"),
+    ("who", {"recording": "rec", "statistic": "io.ops[op]"}, 400, "asked of a map"),
+    ("who", {"recording": "rec", "statistic": "io.ops[latency]", "low": "2s", "high": "1s"}, 400, "empty"),
+    ("hierarchy", {"recording": "rec", "statistic": "io.ops[op]"}, 400, "has no paths"),
+    ("nothing", {}, 404, "nothing at this path"),
+    ("../../../etc/passwd", {}, 404, "nothing at this path"),
+])
+def test_what_can_not_be_asked(path: str, words: dict[str, str], status: int, said: str, client: TestClient) -> None:
+    answer = client.get(f"/api/v1/{path}", params=words)
+    assert answer.status_code == status
+    assert said in answer.json()["error"]
+    assert "/tmp" not in answer.text
+    assert len(answer.content) < 10_000
+
+
+def test_a_double_parameter_is_refused(client: TestClient) -> None:
+    assert client.get("/api/v1/query?recording=rec&statistic=io.ops&statistic=io.bytes").status_code == 400
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.path)
+def test_every_path_names_the_parameters_that_it_takes(route: Any, client: TestClient) -> None:
+    answer = client.get(f"/api/v1{route.path}", params={"surely_unknown": "1"})
+    assert answer.status_code == 400
+    assert all(parameter.name in answer.json()["hint"] for parameter in route.parameters)
+
+
+def test_what_became_damaged_is_listed_with_its_problem(tmp_path: Path) -> None:
+    from iolab.server.listing import recordings
+    from iolab.server.store import Store
+
+    path = tmp_path / "gone.csv"
+    path.write_text("time:ms,latency:us\n1,2\n")
+    store = Store([path])
+    path.write_bytes(b"\x00\xff" * 50)
+    [facts] = recordings(store, {}).recordings
+    assert facts.problem
+    assert facts.first_ns is None
+    path.unlink()
+    assert recordings(store, {}).recordings[0].problem.startswith("can't be read")

@@ -1,0 +1,121 @@
+"""Hostile use of a real socket: refused or bounded, and the service goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import socket
+import time
+from collections import Counter
+from pathlib import Path
+
+import httpx
+import pytest
+
+from iolab.server.serve import Listener
+from support.service import TOKEN, Served
+
+HEADERS = {"authorization": f"Bearer {TOKEN}"}
+
+
+def base(listener: Listener) -> str:
+    return f"http://127.0.0.1:{listener.door.port}"
+
+
+def still_serves(listener: Listener) -> None:
+    for _ in range(50):
+        answer = httpx.get(f"{base(listener)}/api/v1/query?recording=rec&statistic=io.ops", headers=HEADERS, timeout=20)
+        if answer.status_code == 200:
+            return
+        time.sleep(0.1)
+    pytest.fail(f"answers {answer.status_code}")
+
+
+def raw(listener: Listener, data: bytes) -> bytes:
+    """What comes back for these bytes."""
+    with socket.create_connection(("127.0.0.1", listener.door.port), timeout=20) as one:
+        try:
+            one.sendall(data)
+            return one.recv(4096)
+        except ConnectionError:
+            return b""
+
+
+def test_a_statistic_of_a_megabyte(served: Served) -> None:
+    listener = served()
+    name = b"io.ops[process=" + b"x" * 1_000_000 + b"]"
+    head = f"Host: 127.0.0.1:{listener.door.port}\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
+    answer = raw(listener, b"GET /api/v1/query?recording=rec&statistic=" + name + b" HTTP/1.1\r\n" + head + b"\r\n")
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
+    answer = raw(listener, b"GET / HTTP/1.1\r\n" + head + b"X: " + name + b"\r\n\r\n")
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
+    still_serves(listener)
+
+
+@pytest.mark.parametrize("data", [
+    b"\x16\x03\x01\x02\x00\x01", b"\0" * 1000, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+    b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"GET /%00%ff%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"])
+def test_what_is_no_request(data: bytes, served: Served) -> None:
+    listener = served()
+    answer = raw(listener, data)
+    assert answer == b"" or answer.split(b" ")[1] in (b"400", b"401", b"403")
+    still_serves(listener)
+
+
+@pytest.mark.parametrize("path", ["/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/live.js/../../x", "//etc/passwd", "/api/v1/../../x",
+                                  "/api/v1/query?recording=..%2F..%2Fetc&statistic=io.ops", "/live.css%00.html"])
+def test_paths_lead_nowhere_else(path: str, served: Served) -> None:
+    listener = served()
+    head = f"Host: 127.0.0.1:{listener.door.port}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
+    assert raw(listener, f"GET {path} HTTP/1.1\r\n{head}".encode()).startswith(b"HTTP/1.1 404")
+
+
+def test_ten_thousand_requests_at_once(served: Served) -> None:
+    """All sent before an answer is waited for: each is answered or refused, the memory for them is bounded, and then it goes on."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    connections = min(2000, (most[0] - 200) // 2)
+    each, listener = -(-10_000 // connections), served()
+    request = (f"GET /api/v1/query?recording=rec&statistic=io.ops[device] HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\n"
+               f"Authorization: Bearer {TOKEN}\r\n").encode()
+    before = resident()
+    statuses: Counter[bytes] = Counter()
+
+    async def ask(gate: asyncio.Event) -> None:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.door.port)
+            await gate.wait()
+            writer.write(b"".join([(request + b"\r\n")] * (each - 1) + [request + b"Connection: close\r\n\r\n"]))
+            data = await asyncio.wait_for(reader.read(), 60)
+            for part in data.split(b"HTTP/1.1 ")[1:]:
+                statuses[part[:3]] += 1
+            writer.close()
+        except (OSError, TimeoutError):
+            statuses[b"cut"] += 1
+
+    async def all_of_them() -> None:
+        gate = asyncio.Event()
+        tasks = [asyncio.create_task(ask(gate)) for _ in range(connections)]
+        await asyncio.sleep(1)
+        gate.set()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(all_of_them())
+    assert set(statuses) <= {b"200", b"503", b"cut"}, statuses
+    assert statuses[b"503"] > 0
+    assert resident() - before < 300 << 20
+    still_serves(listener)
+
+
+def resident() -> int:
+    """Memory of this process, the service's too."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def test_what_is_served_is_not_written(served: Served, recording: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in recording.rglob("*")}
+    listener = served()
+    still_serves(listener)
+    httpx.get(f"{base(listener)}/api/v1/query?recording=rec&statistic=io.ops[latency]", headers=HEADERS)
+    assert {path: path.stat().st_mtime_ns for path in recording.rglob("*")} == before

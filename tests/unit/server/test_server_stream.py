@@ -1,0 +1,167 @@
+"""Live data on a real socket: what comes, who is dropped, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from iolab.recording.writer import RecordingWriter
+from iolab.server import stream
+from iolab.server.serve import Listener
+from iolab.server.store import Store
+from support.recordings import SECOND, events
+from support.service import TOKEN, Served, serving
+
+HEADERS = {"authorization": f"Bearer {TOKEN}"}
+
+
+def address(listener: Listener, query: str) -> str:
+    return f"http://127.0.0.1:{listener.door.port}/api/v1/stream?{query}"
+
+
+def heard(listener: Listener, query: str, most: int) -> Iterator[tuple[str, Any]]:
+    """Events with their data."""
+    name = ""
+    with httpx.stream("GET", address(listener, query), headers=HEADERS, timeout=20) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        for line in answer.iter_lines():
+            if line.startswith("event: "):
+                name = line[7:]
+            elif line.startswith("data: "):
+                yield name, json.loads(line[6:])
+                most -= 1
+                if not most:
+                    return
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> Iterator[Path]:
+    """A recording that gets 50 I/Os four times a second, until the test is over."""
+    writer = RecordingWriter.create(tmp_path / "live", host="here", clock="realtime", origin={"kind": "record"})
+    over = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not over.wait(0.25):
+            number += 1
+            writer.append_events(events(50, number, start_ns=time.time_ns() - SECOND // 4, per_s=200))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    yield tmp_path / "live"
+    over.set()
+    thread.join()
+    writer.close()
+
+
+def test_a_growing_recording_is_followed(growing: Path, served: Served) -> None:
+    listener = served(Store([growing]))
+    time.sleep(0.6)
+    ticks, totals, kinds = [], [], set()
+    for name, data in heard(listener, "statistic=io.ops&statistic=io.ops[latency]&seconds=30&drawn=true", 9):
+        if name == "tick":
+            assert data["live"]
+            ticks.append(sum(data["events"].values()))
+        elif name == "answer":
+            kinds.add((data["statistic"], data["kind"]))
+            totals += [data["total"]] if data["kind"] == "series" else []
+    assert kinds == {("io.ops", "series"), ("io.ops[latency]", "map")}
+    assert len(ticks) >= 3
+    assert ticks == sorted(set(ticks))
+    assert totals == sorted(set(totals))
+
+
+def test_what_is_at_rest_is_told_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "_QUIET", 1)
+    listener = served()
+    found = list(heard(listener, "recording=rec&statistic=io.ops[op]", 4))
+    assert [name for name, _ in found] == ["tick", "answer", "tick", "tick"]
+    assert found[0][1]["live"] is False
+
+
+def test_a_statistic_without_an_answer_is_a_problem_of_its_own(served: Served) -> None:
+    found = list(heard(served(), "recording=rec&statistic=app.ops&statistic=io.ops", 3))
+    assert [name for name, _ in found] == ["tick", "problem", "answer"]
+    assert found[1][1]["error"].startswith("app.ops: ")
+
+
+@pytest.mark.parametrize(("query", "status"), [
+    ("recording=rec&statistic=io.opps", 400), ("recording=nothing", 404), ("recording=rec&seconds=0", 400),
+    ("recording=rec&seconds=1e9", 400),
+    ("recording=rec&" + "&".join(f"statistic=io.ops[pid={each}]" for each in range(9)), 400), ("recording=rec&statistic=", 400), ("", 400)])
+def test_what_can_not_be_followed(query: str, status: int, served: Served) -> None:
+    assert httpx.get(address(served(), query), headers=HEADERS).status_code == status
+
+
+def connected(listener: Listener, query: str, receive: int | None = None) -> socket.socket:
+    """A reader that asks for a stream, and so far has read nothing of it."""
+    one = socket.socket()
+    if receive is not None:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+    one.connect(("127.0.0.1", listener.door.port))
+    one.sendall((f"GET /api/v1/stream?{query} HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\n"
+                 f"Authorization: Bearer {TOKEN}\r\n\r\n").encode())
+    return one
+
+
+def test_streams_are_counted_and_given_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "MOST_STREAMS", 3)
+    listener = served()
+    many = [connected(listener, "recording=rec") for _ in range(3)]
+    for each in many:
+        assert each.recv(12).endswith(b"200")
+    assert httpx.get(address(listener, "recording=rec"), headers=HEADERS).status_code == 503
+    for each in many:
+        each.close()
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        with httpx.stream("GET", address(listener, "recording=rec"), headers=HEADERS) as answer:
+            if answer.status_code == 200:
+                break
+        time.sleep(0.1)
+    assert answer.status_code == 200
+
+
+def test_a_reader_that_never_reads_is_dropped(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[stream.Streams] = []
+    before = stream.Streams.__init__
+
+    def quick(self: stream.Streams, *arguments: Any) -> None:
+        before(self, *arguments, patience=0.5, period=0.01)
+        held.append(self)
+
+    async def much(self: stream.Streams, recording: str, statistics: list[str], words: dict[str, str]) -> Any:
+        while not self._stopping():
+            yield "event: answer\ndata: " + "x" * 200_000 + "\n\n"
+
+    monkeypatch.setattr(stream.Streams, "__init__", quick)
+    monkeypatch.setattr(stream.Streams, "events", much)
+    with serving(store) as listener:
+        one = connected(listener, "recording=rec", receive=4096)
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and not held[0].open:
+            time.sleep(0.01)
+        assert held[0].open == 1
+        while time.monotonic() < deadline and held[0].open:
+            time.sleep(0.05)
+        assert held[0].open == 0
+        # everyone else is served meanwhile
+        assert httpx.get(f"http://127.0.0.1:{listener.door.port}/api/v1/recordings", headers=HEADERS).status_code == 200
+        one.close()
+
+
+def test_open_streams_end_with_the_service(store: Store) -> None:
+    with serving(store) as listener:
+        one = connected(listener, "recording=rec")
+        one.recv(100)
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 5
+    one.close()
