@@ -65,6 +65,19 @@ QUESTIONS = {
     "I/Os by process by a full scan": "total = query(recording, 'io.ops[process]').total",
 }
 
+DRILLED = min(MILLIONS, 50)
+"""Millions of events in the window of a drill-down: the recording's last ones."""
+
+DRILL_DOWN = {
+    f"drill-down of three levels, by device, the last {DRILLED} M events":
+        "total = query(recording, 'io.ops[op=write][process=fio][latency>=1ms][device]', from_ns=FROM).total",
+    f"drill-down of three levels, latency map, the last {DRILLED} M events":
+        "total = query(recording, 'io.ops[op=write][process=fio][size=8KiB][latency]', from_ns=FROM).events",
+    f"who is in a rectangle, against the last {DRILLED} M events":
+        "from iolab.statistics.who import Rectangle, who; "
+        "found = who(recording, 'latency', Rectangle(low=10**6), around=(FROM, None)); total = found.inside + found.outside",
+}
+
 
 def names(words: list[str], places: np.ndarray) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), words)
@@ -134,6 +147,9 @@ def main() -> None:
         print(f"recording of {MILLIONS} M events written in {time.perf_counter() - start:.0f} s, {size / MILLIONS / 1e6:.2f} bytes an I/O")
         for name, question in QUESTIONS.items():
             ask(directory, name, question)
+        start_ns = START_NS + (MILLIONS - DRILLED) * SEGMENT * 20_000
+        for name, question in DRILL_DOWN.items():
+            ask(directory, name, question.replace("FROM", str(start_ns)))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 mod args;
 mod block;
+mod capacity;
 mod check;
 mod clock;
 mod counters;

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import format_option
+from .options import PATH, format_option
 
-KINDS = ("metrics", "units", "formats", "gates", "hosts", "targets", "workloads", "sources", "renderers")
+if TYPE_CHECKING:
+    from ..statistics.catalogue import Entry
+
+KINDS = ("statistics", "metrics", "units", "formats", "gates", "hosts", "targets", "workloads", "sources", "renderers")
 
 
 @click.command("catalog")
 @click.argument("kind", type=click.Choice(KINDS), required=False)
+@click.argument("path", metavar="[PATH]", type=PATH, required=False)
 @format_option("text", "json")
-def command(kind: str | None, style: str) -> None:
-    """List what a study, an import or a comparison can name. Without KIND, the kinds."""
-    if kind is None:
-        rows: list[dict[str, Any]] = [{"name": name} for name in KINDS]
+def command(kind: str | None, path: Path | None, style: str) -> None:
+    """List what a study, an import, a comparison or a query can name. Without KIND, the kinds.
+
+    With a PATH, `statistics` says what that recording or trace can answer; without, what could be recorded here.
+    """
+    from ..errors import UsageError
+
+    if path is not None and kind != "statistics":
+        raise UsageError("a path is for statistics alone", where=path, hint="iolab catalog statistics PATH")
+    rows: list[dict[str, Any]]
+    if kind == "statistics":
+        rows = _statistics(path)
+        if style == "text":
+            click.echo("\n".join(_statistic_lines(rows)))
+            return
+    elif kind is None:
+        rows = [{"name": name} for name in KINDS]
     elif kind == "metrics":
         rows = _metrics()
     elif kind == "units":
@@ -31,6 +49,64 @@ def command(kind: str | None, style: str) -> None:
     width = max(len(row["name"]) for row in rows)
     for row in rows:
         click.echo(f"{row['name']:{width}}  {'  '.join(str(value) for key, value in row.items() if key != 'name' and value)}".rstrip())
+
+
+def _statistics(path: Path | None) -> list[dict[str, Any]]:
+    from ..statistics.catalogue import CATALOGUE
+
+    if path is not None:
+        from ..statistics.available import available
+        from .events import open_path
+
+        return [_statistic(each.entry, {"answered_by": each.source or None, "why_not": each.why_not or None,
+                                        "answered_breakdowns": list(each.breakdowns)}) for each in available(open_path(path))]
+    refusals = _refusals()
+    return [_statistic(entry, _recordable(entry, refusals)) for entry in CATALOGUE.values()]
+
+
+def _statistic(entry: Entry, more: dict[str, Any]) -> dict[str, Any]:
+    return {"name": entry.name, "about": entry.about, "unit": entry.unit, "breakdowns": list(entry.breakdowns),
+            "filters": list(entry.filters), "events": list(entry.sources), "counters": entry.counter.source if entry.counter else None,
+            "covers": entry.covers, **more}
+
+
+def _refusals() -> dict[str, str]:
+    """Why the probe can't record a source here, "" where it can."""
+    from ..errors import IolabError
+    from ..hosts.local import LocalHost
+    from ..recorder.program import checked, probe_path
+
+    found = {}
+    for source in ("block", "syscall", "counters"):
+        try:
+            checked(LocalHost(), probe_path(), [source])
+            found[source] = ""
+        except IolabError as error:
+            found[source] = error.message
+    return found
+
+
+def _recordable(entry: Entry, refusals: dict[str, str]) -> dict[str, Any]:
+    """`answered_by`: what would, if it were recorded here."""
+    if entry.sources == ("fio",):
+        return {"answered_by": "fio", "why_not": None}
+    roads = [*((each, each) for each in entry.sources), *([(entry.counter.source, "counters")] if entry.counter else [])]
+    for name, source in roads:
+        if not refusals[source]:
+            return {"answered_by": name, "why_not": None}
+    return {"answered_by": None, "why_not": refusals[roads[0][1]]}
+
+
+def _statistic_lines(rows: list[dict[str, Any]]) -> list[str]:
+    width = max(len(row["name"]) for row in rows)
+    found = []
+    for row in rows:
+        origin = " or ".join([*(["events"] if row["events"] else []), *(["counters"] if row["counters"] else [])])
+        state = f"by {row['answered_by']}" if row["answered_by"] else f"not here: {row['why_not']}"
+        told = row.get("answered_breakdowns") or row["breakdowns"]
+        found += [f"{row['name']:{width}}  [{row['unit'] or 'number'}] {row['about']}",
+                  f"{'':{width}}  from {origin}, {state}; by {', '.join(told)}"]
+    return found
 
 
 def _metrics() -> list[dict[str, Any]]:

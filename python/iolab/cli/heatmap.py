@@ -97,12 +97,12 @@ def command(paths: tuple[Path, ...], ys: str, output: Path | None, where: tuple[
 
 def _kinds(text: str) -> list[Y]:
     from ..errors import UsageError
-    from ..recording.counts import UNITS
+    from ..recording.counts import OF_EVENTS
 
     asked = ["latency", "offset", "size"] if text == "all" else [part.strip() for part in text.split(",")]
-    found: list[Y] = [y for y in UNITS if y in asked]
+    found: list[Y] = [y for y in OF_EVENTS if y in asked]
     if not asked or set(asked) - set(found):
-        raise UsageError(f"there is no map of '{text}'", where="--y", hint=f"there are {', '.join(UNITS)} and all")
+        raise UsageError(f"there is no map of '{text}'", where="--y", hint=f"there are {', '.join(OF_EVENTS)} and all")
     return sorted(found, key=asked.index)
 
 

@@ -14,6 +14,7 @@ from .options import PATH, format_option
 if TYPE_CHECKING:
     from ..recording.recording import Recording
     from ..recording.trace import Trace
+    from ..statistics.names import Statistic
 
 LABELS = 48
 """Characters beside the sparklines of a stack."""
@@ -27,10 +28,11 @@ LABELS = 48
 @click.option("--interval", metavar="TIME", help="Length of a column: 1s, 10ms. Default: what suits the output.")
 @format_option("text", "csv", "json")
 @click.option("--top", type=click.IntRange(min=1), help="So many of the largest keys. Default: 10 in text, else all.")
-@click.option("--source", metavar="NAME", help="Whose events: block, syscall, fio... Default: by the statistic.")
+@click.option("--source", metavar="NAME", help="What answers: block, syscall, fio, diskstats... Default: by the statistic.")
+@click.option("--who", "values", metavar="RANGE", help="Whose a map's I/Os are in these values (10ms..1s) and this time, against all else.")
 @click.option("--columns", metavar="FIELDS", help="What the columns of a CSV hold: 'time:us,latency:ns,offset:bytes,-,op'.")
 def command(path: Path, statistic: str, start: str | None, end: str | None, interval: str | None, style: str, top: int | None,
-            source: str | None, columns: str | None) -> None:
+            source: str | None, values: str | None, columns: str | None) -> None:
     """Ask a trace or recording for a statistic: group.name[field=value]...[breakdown].
 
     \b
@@ -39,7 +41,7 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
     io.ops[latency>=10ms][device]    slow I/Os, by device
     io.ops[latency]                  a heat map
 
-    Groups are io (devices), file (system calls) and app (fio); names are ops and bytes.
+    'iolab catalog statistics PATH' lists them, with what can be asked of that recording.
     """
     from ..errors import UsageError
     from ..statistics.names import parse
@@ -52,6 +54,9 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
     if length == 0:
         raise UsageError("an interval is longer than nothing", where="--interval", hint="such as 1s")
     from_ns, until_ns = span_of([opened], start, end)
+    if values is not None:
+        _who(opened, asked, values, (from_ns, until_ns), source, top, style)
+        return
     answer = query(opened, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=length, columns=_columns(style, asked.breakdown),
                    source=source)
     if style == "csv":
@@ -68,15 +73,26 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
         click.echo("\n".join(lines(asked, answer, _name(opened), top or 10)), color=None)
 
 
+def _who(opened: Trace | Recording, asked: Statistic, values: str, ends: tuple[int | None, int | None], source: str | None,
+         top: int | None, style: str) -> None:
+    from . import query_who
+
+    found = query_who.answer(opened, asked, values, ends, source, top)
+    if style == "json":
+        click.echo(query_who.as_json(found, asked))
+    else:
+        click.echo("\n".join(query_who.csv_lines(found) if style == "csv" else query_who.text(found, asked, _name(opened), values, top)))
+
+
 def _columns(style: str, breakdown: str | None) -> int:
     """Columns that suit the output."""
-    from ..statistics.fields import QUANTIZED
+    from ..statistics.fields import MAPPED
     from ..statistics.query import COLUMNS
 
     width = shutil.get_terminal_size((100, 40)).columns
     if style != "text":
         return COLUMNS
-    if breakdown in QUANTIZED:
+    if breakdown in MAPPED:
         return 8 * max(10, width - 11)
     return max(10, width - (LABELS if breakdown else 2))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,8 +55,10 @@ def _heading(asked: Statistic, answer: Series | Stack, name: str) -> str:
     from ..heatmap.ticks import quantity
     from ..heatmap.words import ios, number
 
-    total = ios(answer.total) if asked.entry.measure == "ops" else f"{number(answer.total)} B"
-    return f"{name}: {asked}: {total} over {quantity(answer.covered_ns, 'ns')}, {_amount(answer.mean, answer.unit)} on average"
+    measure = asked.entry.measure
+    total = {"ops": f"{ios(answer.total)} ", "bytes": f"{number(answer.total)} B "}.get(measure, f"{number(answer.total)} {measure} ")
+    spent = quantity(answer.covered_ns, "ns")
+    return f"{name}: {asked}: {total if asked.entry.additive else ''}over {spent}, {_amount(answer.mean, answer.unit)} on average"
 
 
 def _series(answer: Series) -> list[str]:
@@ -75,22 +79,26 @@ def _stack(answer: Stack, top: int) -> list[str]:
     import numpy as np
 
     from ..units import format_number, readable_unit
-    from .query_data import largest
+    from .query_data import averaged, largest
 
-    if not answer.total:
-        return ["nothing was counted then"]
     kept, rest = largest(answer, top)
-    rows = [(key, values, total) for key, values, total in kept]
-    if rest:
-        rows.append((f"{rest[2]} other{'s' if rest[2] > 1 else ''}", rest[0], rest[1]))
-    covered = answer.covered_ns / 1e9
-    symbol, scale = readable_unit([total / covered for _, _, total in rows], answer.unit)
-    room = max(8, min(24, max(len(key) for key, _, _ in rows)))
-    drawn = [_fitting(values, shutil.get_terminal_size((100, 40)).columns - room - 24)[0] for _, values, _ in rows]
+    if not any(row.mean > 0 for row in [*kept, *([rest] if rest else [])]):
+        return ["nothing was counted then"]
+    rows = [*kept, *([replace(rest, key=f"{rest.keys} other{'s' if rest.keys > 1 else ''}")] if rest else [])]
+    symbol, scale = readable_unit([row.mean for row in rows], answer.unit)
+    # of things of which a mean is taken none is a share of it
+    whole = math.nan if averaged(answer) else answer.mean
+    room = max(8, min(24, max(len(row.key) for row in rows)))
+    drawn = [_fitting(row.values, shutil.get_terminal_size((100, 40)).columns - room - 24)[0] for row in rows]
     most = max((float(np.nanmax(values)) for values in drawn if not np.isnan(values).all()), default=0.0)
     head = f"{answer.statistic.breakdown or '':{room}} {'average ' + symbol:>12} {'share':>7}"
-    return [head, *(f"{_short(key, room):{room}} {format_number(total / covered / scale):>12} {100 * total / answer.total:>5.1f} %  "
-                    f"{blocks(values, most)}" for (key, _, total), values in zip(rows, drawn, strict=True))]
+    return [head, *(f"{_short(row.key, room):{room}} {format_number(row.mean / scale):>12} {_percent(row.mean / whole if whole else 0)}  "
+                    f"{blocks(values, most)}" for row, values in zip(rows, drawn, strict=True))]
+
+
+def _percent(share: float) -> str:
+    # a partition's disk is the whole, a device beside the sum has no share of it
+    return " " * 7 if math.isnan(share) or share > 1.001 else f"{100 * share:>5.1f} %"
 
 
 def _pace(answer: Series, joined: int) -> str:
@@ -110,7 +118,9 @@ def _rest(answer: Series | Stack) -> list[str]:
     from ..heatmap.ticks import quantity
     from ..heatmap.words import number
 
-    found = [f"each column {quantity(answer.interval_ns, 'ns')}, events of {answer.source}"]
+    counter = answer.statistic.entry.counter
+    counted = counter is not None and answer.source == counter.source
+    found = [f"each column {quantity(answer.interval_ns, 'ns')}, {'counters' if counted else 'events'} of {answer.source}"]
     if np.isnan(answer.values).any():
         found.append(f"{_NOTHING} nothing was recorded")
     lost = sum(count for _, count in answer.lost)
@@ -133,6 +143,6 @@ def _map(asked: Statistic, counts: HeatCounts, name: str) -> list[str]:
     width, height = shutil.get_terminal_size((100, 40))
     mode = mode_of(os.environ, sys.stdout.isatty())
     layout = layout_of(width, max(height - 2, 16), 1, mode)
-    view = View("linear" if counts.y == "offset" else "log")
+    view = View("linear" if counts.y in ("offset", "utilization") else "log")
     [panel] = panels([Named(f"{name} {asked}", counts)], view, layout)
     return draw(panel, layout, mode, theme_of(os.environ))

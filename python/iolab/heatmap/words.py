@@ -9,7 +9,8 @@ from ..recording.counts import HeatCounts, Y
 from .model import Cells
 from .ticks import quantity
 
-TITLES: dict[Y, str] = {"latency": "Latency", "queue": "Time in the queue", "offset": "Offset", "size": "Size"}
+TITLES: dict[Y, str] = {"latency": "Latency", "queue": "Time in the queue", "offset": "Offset", "size": "Size",
+                      "utilization": "Utilization in percent"}
 
 _EPOCH = 10**17
 """Later than this (March 1973) a time in ns counts from 1970; earlier ones count from the trace's own start."""
@@ -26,14 +27,19 @@ def ios(count: int) -> str:
 
 
 def amount(counts: HeatCounts, value: float) -> str:
-    """A cell's worth: I/Os, or the time spent in them."""
-    return quantity(value, "ns") if counts.weight == "time" else ios(round(value))
+    """A cell's worth: I/Os (of utilization: readings), or the time spent in them."""
+    return quantity(value, "ns") if counts.weight == "time" else _counted(counts, round(value))
+
+
+def _counted(counts: HeatCounts, count: int) -> str:
+    return f"{number(count)} reading{'' if count == 1 else 's'}" if counts.y == "utilization" else ios(count)
 
 
 def headline(label: str, counts: HeatCounts, cells: Cells) -> str:
     """`reads.log: 120 000 I/Os over 60 s, 200 ms a column`."""
     spent = f", {quantity(counts.total, 'ns')} spent in them" if counts.weight == "time" else ""
-    return f"{label}: {ios(counts.events)} over {quantity(counts.span_ns, 'ns')}{spent}, {quantity(cells.column_ns, 'ns')} a column"
+    span = quantity(counts.span_ns, "ns")
+    return f"{label}: {_counted(counts, counts.events)} over {span}{spent}, {quantity(cells.column_ns, 'ns')} a column"
 
 
 def outside(counts: HeatCounts, cells: Cells, high: float, low: float, unit: str) -> list[str]:

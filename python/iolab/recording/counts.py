@@ -12,14 +12,18 @@ import numpy.typing as npt
 from ..errors import UsageError
 from .grids import Grid, Linear, LogLinear
 
-Y: TypeAlias = Literal["latency", "offset", "size", "queue"]
+Y: TypeAlias = Literal["latency", "offset", "size", "queue", "utilization"]
 Weight: TypeAlias = Literal["count", "time"]
 Integers: TypeAlias = "npt.NDArray[np.int64]"
 
 _TALLIES = ("events", "damaged", "without_y", "filtered", "outside", "lost", "unpaired")
 
-UNITS: dict[Y, str] = {"latency": "ns", "offset": "B", "size": "B", "queue": "ns"}
-"""The unit of each kind of y; both are whole numbers. Recordings of the block layer alone know the time in the queue."""
+UNITS: dict[Y, str] = {"latency": "ns", "offset": "B", "size": "B", "queue": "ns", "utilization": ""}
+"""The unit of each kind of y, all whole numbers. Recordings of the block layer alone know the time in the queue; utilization is in
+percent, and what is counted there are devices or processors."""
+
+OF_EVENTS: tuple[Y, ...] = ("latency", "offset", "size", "queue")
+"""Kinds of y that events have."""
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def group_of(view: View, maps: Sequence[Named], percentiles: bool, *, steps: int
     one = full[0]
     lined = one.y != "offset" and one.weight == "count"
     return HeatMapGroup(
-        y=one.y, title=words.TITLES[one.y], unit="ns" if UNITS[one.y] == "ns" else "B", weight=one.weight, interval_ns=held[0].interval_ns,
+        y=one.y, title=words.TITLES[one.y], unit=UNITS[one.y], weight=one.weight, interval_ns=held[0].interval_ns,
         columns=columns, bounds=grid.bounds(first, last).tolist(), y_scale=view.y_scale, color=view.color, low=frame.low, high=frame.high,
         least=min(least, frame.low) if view.y_scale == "log" else least,
         crops=[(share, frame_of(full, View(view.y_scale, share)).high) for share in CROPS],

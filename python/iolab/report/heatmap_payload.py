@@ -60,9 +60,9 @@ class HeatMapGroup(Model):
     of two maps the page shows the difference, second minus first, where `difference` says so.
     """
 
-    y: Literal["latency", "offset", "size"]
+    y: Literal["latency", "offset", "size", "queue", "utilization"]
     title: str
-    unit: Literal["ns", "B"]
+    unit: Literal["ns", "B", ""]
     weight: Literal["count", "time"]
     interval_ns: float
     columns: int

@@ -41,15 +41,20 @@ class Series(_OverTime):
     """A number per column.
 
     Attributes:
-        values: per second of the recorded part of each column, nan where nothing was recorded. total: the plain sum.
+        values: per second of the recorded part of each column (levels and shares: on average over it), nan where nothing was recorded.
+        total: the plain sum; 0 for levels and shares, which have none. average: over all that was recorded, where it is no quotient of
+        the total.
     """
 
     values: Floats
     total: int
+    average: float | None = None
 
     @property
     def mean(self) -> float:
-        """Per second over all that was recorded."""
+        """Per second (levels and shares: on average) over all that was recorded."""
+        if self.average is not None:
+            return self.average
         return self.total / (self.covered_ns / 1e9) if self.covered_ns else float("nan")
 
 
@@ -60,6 +65,8 @@ class Stack(_OverTime):
     Attributes:
         keys: largest first. values: shape (keys, columns), as in a series. totals: the plain sum of each key.
         rest: of all other keys together, None where there are none; rest_keys: how many; rest_total: their sum.
+        averages: of each key, average: of all, where they are no quotients of totals.
+        whole: the sum of all, where keys overlap or are parts of others (partitions beside disks) and do not add up to it.
     """
 
     keys: list[str]
@@ -68,15 +75,22 @@ class Stack(_OverTime):
     rest: Floats | None
     rest_keys: int
     rest_total: int
+    averages: list[float] | None = None
+    average: float | None = None
+    whole: int | None = None
 
     @property
     def total(self) -> int:
-        """The plain sum of all keys."""
+        """The plain sum of all keys; 0 for levels and shares."""
+        if self.whole is not None:
+            return self.whole
         return sum(self.totals) + self.rest_total
 
     @property
     def mean(self) -> float:
-        """Per second over all that was recorded."""
+        """Per second (levels and shares: on average) over all that was recorded."""
+        if self.average is not None:
+            return self.average
         return self.total / (self.covered_ns / 1e9) if self.covered_ns else float("nan")
 
 

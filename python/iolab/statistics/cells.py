@@ -98,12 +98,15 @@ def count(engine: Engine, asked: Asked) -> HeatCounts:
     else:
         return _streamed(engine, asked)
     weigh = "" if asked.weight == "count" else ", CAST(sum(CAST(latency_ns AS HUGEINT) * count) AS BIGINT) AS amount"
+    ranged = asked.outside != "false"
+    # few and narrow keys, and sums of signed numbers, take half the time of the obvious ones
     found = engine.ask(
-        f"SELECT (time_ns - $base) // $interval AS c, CASE WHEN NOT ({asked.lacking}) THEN {bucket} END AS b, "
-        f"coalesce({asked.outside}, false) AS beyond, CAST(sum(count) AS BIGINT) AS ios{weigh} "
+        f"SELECT CAST((time_ns - $base) // $interval AS INTEGER) AS c, CASE WHEN NOT ({asked.lacking}) THEN {bucket} END AS b, "
+        f"{f'coalesce({asked.outside}, false) AS beyond, ' if ranged else ''}CAST(sum(CAST(count AS BIGINT)) AS BIGINT) AS ios{weigh} "
         f"FROM events {where(asked.conditions)} GROUP BY ALL",
         {**asked.values(), "base": asked.base_ns, "interval": asked.interval_ns})
-    missing, beyond = np.ma.getmaskarray(found["b"]), np.ma.filled(found["beyond"], False).astype(bool)
+    missing = np.ma.getmaskarray(found["b"])
+    beyond = np.ma.filled(found["beyond"], False).astype(bool) if ranged else np.zeros(len(missing), dtype=bool)
     ios = whole(found["ios"])
     held = ~missing & ~beyond
     index = bucket_of(np.ma.filled(found["b"], 0)[held], grid, shifted=asked.y != "size")

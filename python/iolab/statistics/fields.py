@@ -1,4 +1,4 @@
-"""What an event can be asked for: the fields of statistics' names and the columns that hold them."""
+"""What can be asked for: the fields of statistics' names, and the columns of events that hold them."""
 
 from __future__ import annotations
 
@@ -42,11 +42,23 @@ def _fields() -> dict[str, Field]:
 FIELDS = _fields()
 """Every field of events, by name."""
 
+COUNTED = {name: Field(name, "", "name") for name in ("mode", "cpu", "kind", "interface", "direction")}
+"""Fields that counters alone have."""
+
+UTILIZATION = Field("utilization", "", "number")
+"""How busy something was, in whole percent: a breakdown of counters."""
+
+ANY = {**FIELDS, **COUNTED, UTILIZATION.name: UTILIZATION}
+"""Every field that a statistic's name can have."""
+
 TIME = Field("time", "time_ns", "time")
 """The time of completion: a condition of maps, but no field of a statistic, whose window is asked for apart."""
 
 QUANTIZED: tuple[Y, ...] = ("latency", "queue", "offset", "size")
 """Fields whose breakdown is a heat map."""
+
+MAPPED: tuple[str, ...] = (*QUANTIZED, UTILIZATION.name)
+"""Fields whose breakdown is a heat map, those of counters included."""
 
 OPS = tuple(_core.trace_ops())
 

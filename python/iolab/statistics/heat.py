@@ -58,6 +58,8 @@ def _asked(window: Window, y: Y, filters: Sequence[Filter], low: int | None, hig
 
 def _scanned(window: Window, y: Y, filters: Sequence[Filter], low: int | None, high: int | None, buckets: int | None,
              weight: Weight) -> HeatCounts:
+    # too many are refused before they are counted
+    columns_of(window.first_ns, window.until_ns - 1, window.interval_ns)
     asked = _asked(window, y, filters, low, high, buckets, weight)
     grid, most = grid_of(y, buckets)
     with Engine(window.snap.place) as engine:
@@ -68,10 +70,19 @@ def _scanned(window: Window, y: Y, filters: Sequence[Filter], low: int | None, h
         return replace(counts, filtered=_all(engine, window) - _seen(counts)) if filters else counts
 
 
-def _all(engine: Engine, window: Window) -> int:
-    """I/Os of the window, before conditions."""
+def _all(engine: Engine, window: Window, *, sealed: bool = True) -> int:
+    """I/Os of the window, before conditions: of sealed segments that lie in it whole, their own count says it."""
+    segments = window.segments() if sealed else []
+    edges = [each for each in segments if window.cut and not (window.first_ns <= each.first_ns and each.last_ns < window.until_ns)]
+    parts = ["hot"] if window.snap.hot_of(window.source) is not None else []
+    if edges:
+        engine.files("edges", [str(each.path) for each in edges])
+        parts.append("edges")
     conditions, bound = window.conditions([])
-    return single(engine.ask(f"SELECT CAST(sum(count) AS BIGINT) AS n FROM events WHERE {' AND '.join(conditions)}", bound)["n"]) or 0
+    counted = [single(engine.ask(f"SELECT CAST(sum(count) AS BIGINT) AS n FROM {part} WHERE {' AND '.join(conditions)}", bound)["n"]) or 0
+               for part in parts]
+    cut = {each.number for each in edges}
+    return sum(counted) + sum(each.sources[window.source] for each in segments if each.number not in cut)
 
 
 def _seen(counts: HeatCounts) -> int:
@@ -94,7 +105,7 @@ def _from_maps(window: Window, y: Y, filters: Sequence[Filter], low: int | None,
             return counts
         late = count(engine, replace(asked, grid=counts.grid))
         if filters:
-            late = replace(late, filtered=_all(engine, window) - _seen(late))
+            late = replace(late, filtered=_all(engine, window, sealed=False) - _seen(late))
         return merge([counts, late])
 
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from ..errors import UsageError
 from .catalogue import CATALOGUE, Entry
-from .fields import FIELDS, OPS, TIME, Field, near
+from .fields import ANY, TIME, Field, near
 from .quantities import parse_whole, print_whole
 
 SIGNS = (">=", "<=", "!=", "=", ">", "<")
@@ -45,7 +45,7 @@ class Filter:
     values: tuple[Value, ...]
 
     def __str__(self) -> str:
-        kind = (FIELDS.get(self.field) or TIME).kind
+        kind = (ANY.get(self.field) or TIME).kind
         return f"{self.field}{self.sign}{','.join(_printed(value, kind) for value in self.values)}"
 
 
@@ -80,10 +80,11 @@ def parse(text: str) -> Statistic:
     for name, sign, values in _brackets(text, head.end() if head else 0):
         allowed = entry.filters if sign else entry.breakdowns
         if name not in allowed:
-            what = "has no field" if sign or name not in entry.filters else "can't be broken down by"
+            known = name in (*entry.filters, *entry.breakdowns)
+            what = "has no field" if not known else "can't be narrowed by" if sign else "can't be broken down by"
             raise _refused(text, f"{word} {what} '{name}'", near(name, allowed))
         if sign:
-            filters.append(_filter(text, FIELDS[name], sign, values))
+            filters.append(_filter(text, entry, ANY[name], sign, values))
         elif breakdown is not None:
             raise _refused(text, f"a statistic has one breakdown, and '{breakdown}' and '{name}' are two",
                            f"narrow the other one: [{breakdown}=...]")
@@ -159,17 +160,17 @@ def _value(text: str, place: int) -> tuple[str, bool, int]:
     return value, True, place
 
 
-def _filter(text: str, field: Field, sign: str, values: list[tuple[str, bool]]) -> Filter:
+def _filter(text: str, entry: Entry, field: Field, sign: str, values: list[tuple[str, bool]]) -> Filter:
     if any(not value and not quoted for value, quoted in values):
         raise _refused(text, f"[{field.name}{sign}] names no value", f"such as [{field.name}={_example(field)}]")
     if field.kind == "name":
         if sign not in ("=", "!="):
             raise _refused(text, f"'{field.name}' is a name: it can't be compared with '{sign}'",
                            f"write [{field.name}={_example(field)}]")
-        if field.name == "op":
-            for value, _ in values:
-                if value not in OPS:
-                    raise _refused(text, f"there is no operation '{value}'", near(value, OPS))
+        words = entry.words(field.name)
+        for value, _ in values:
+            if words and value not in words:
+                raise _refused(text, f"there is no {'operation' if field.name == 'op' else field.name} '{value}'", near(value, words))
         return Filter(field.name, sign, tuple(value for value, _ in values))
     if sign not in ("=", "!=") and len(values) > 1:
         raise _refused(text, f"'{sign}' takes one value", f"such as [{field.name}{sign}{_example(field)}]")

@@ -36,8 +36,8 @@ def heat(trace: Trace, y: Y, filters: Sequence[Filter], entry: Entry | None, sou
     """Counts by time and y; see `query.heat`."""
     if y == "queue":
         raise UsageError("a trace does not tell the time in the queue", where=trace.path, hint="recordings of the block layer do")
-    name = _source(trace, entry, source)
-    core, rest = for_core([*filters_of(trace.where), *filters, *_time(ends)])
+    name = source_name(trace, entry, source)
+    core, rest = conditions(trace, filters, ends)
     conditional = bool(trace.where or filters)
     if not rest:
         counts = replace(trace, where=core).counts(y, interval_ns=interval_ns, columns=columns, low=low, high=high, buckets=buckets,
@@ -46,30 +46,30 @@ def heat(trace: Trace, y: Y, filters: Sequence[Filter], entry: Entry | None, sou
     first, last = _span(trace, ends)
     interval = interval_ns if interval_ns is not None else round_interval(first, last, columns)
     columns_of(first, last, interval)
-    conditions, bound = sql_of(rest)
+    texts, bound = sql_of(rest)
     grid, most = grid_of(y, buckets)
-    asked = Asked(y, first // interval * interval, interval, tuple(conditions), bound, low, high, grid or Linear(0, 1), weight)
+    asked = Asked(y, first // interval * interval, interval, tuple(texts), bound, low, high, grid or Linear(0, 1), weight)
     if grid is None:
-        fitted = covering(low, high - 1, most) if low is not None and high is not None else _streamed(
+        fitted = covering(low, high - 1, most) if low is not None and high is not None else streamed(
             trace, name, core, lambda engine: fitting(engine, asked, most))[0]
         final = replace(asked, grid=fitted)
     else:
         final = asked
-    counts, stream = _streamed(trace, name, core, lambda engine: count(engine, final))
+    counts, stream = streamed(trace, name, core, lambda engine: count(engine, final))
     return replace(counts, filtered=stream.events + stream.skipped - counts.events - counts.without_y - counts.outside,
                    damaged=stream.damaged, lost=stream.losses, unpaired=stream.unpaired, conditional=True)
 
 
 def over_time(trace: Trace, asked: Statistic, source: str | None, ends: Ends, interval_ns: int | None, columns: int) -> Series | Stack:
     """A series or stack; see `query.query`."""
-    name = _source(trace, asked.entry, source)
-    core, rest = for_core([*filters_of(trace.where), *asked.filters, *_time(ends)])
-    conditions, bound = sql_of(rest)
+    name = source_name(trace, asked.entry, source)
+    core, rest = conditions(trace, asked.filters, ends)
+    texts, bound = sql_of(rest)
     once = trace.path == STDIN
     span = None if once else _span(trace, ends)
     interval = interval_ns if interval_ns is not None else SECOND if span is None else round_interval(*span, columns)
     base, many = (0, columns) if span is None else (span[0] // interval * interval, columns_of(*span, interval))
-    found, stream = _streamed(trace, name, core, lambda engine: sums.sums(engine, asked, tuple(conditions), bound, base, interval, many))
+    found, stream = streamed(trace, name, core, lambda engine: sums.sums(engine, asked, tuple(texts), bound, base, interval, many))
     if span is None:
         # what a pipe holds is known when it has been read
         seen = whole(found["c"])
@@ -99,11 +99,16 @@ def _span(trace: Trace, ends: Ends) -> Span:
     return low, high
 
 
+def conditions(trace: Trace, filters: Sequence[Filter], ends: Ends) -> tuple[dict[str, list[str]], list[Filter]]:
+    """All that must hold: (what the native readers carry out, the others)."""
+    return for_core([*filters_of(trace.where), *filters, *_time(ends)])
+
+
 def _time(ends: Ends) -> list[Filter]:
     return [] if ends == (None, None) else [Filter("time", "=", (Between(*ends),))]
 
 
-def _source(trace: Trace, entry: Entry | None, source: str | None) -> str:
+def source_name(trace: Trace, entry: Entry | None, source: str | None) -> str:
     """What a trace's events are of. UsageError where the statistic or the caller wants another source."""
     found = trace.format or ("csv" if trace.columns else None)
     if found is None and trace.path == STDIN:
@@ -117,7 +122,7 @@ def _source(trace: Trace, entry: Entry | None, source: str | None) -> str:
     return choose([source_of(found)], entry, source, trace.path)[0]
 
 
-def _streamed(trace: Trace, name: str, core: dict[str, list[str]], ask: Callable[[Engine], _T]) -> tuple[_T, Stream]:
+def streamed(trace: Trace, name: str, core: dict[str, list[str]], ask: Callable[[Engine], _T]) -> tuple[_T, Stream]:
     """An answer from the events of a trace, with what was left out of them."""
     stream = Stream(trace, name, core)
     with Engine(trace.path) as engine:

@@ -22,7 +22,7 @@ MOST_CELLS = 4_000_000
 def sums_sql(entry: Entry, breakdown: str | None, conditions: tuple[str, ...], columns: int) -> str:
     """Columns c, k, n: the sum of a statistic by column of time and key; keys beyond the largest have a null k and stand in `others`."""
     key = key_of(breakdown)
-    amount = "count" if entry.measure == "ops" else "CAST(size_bytes AS HUGEINT) * count"
+    amount = "CAST(count AS BIGINT)" if entry.measure == "ops" else "CAST(size_bytes AS HUGEINT) * count"
     lacking = "0" if entry.measure == "ops" else "CAST(sum(CASE WHEN size_bytes IS NULL THEN count ELSE 0 END) AS BIGINT)"
     clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     sums = (f"SELECT (time_ns - $base) // $interval AS c, {key or 'NULL'} AS k, coalesce(CAST(sum({amount}) AS BIGINT), 0) AS n, "

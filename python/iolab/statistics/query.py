@@ -13,7 +13,7 @@ from ..recording.conditions import Where
 from ..recording.counts import HeatCounts, Weight, Y
 from ..recording.recording import Recording
 from ..recording.trace import Trace
-from . import default_maps, of_traces, over_time
+from . import counters, default_maps, of_traces, over_time
 from .answers import Answer
 from .catalogue import Entry
 from .conditions import filters_of
@@ -54,6 +54,13 @@ def query(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int
     breakdown; else a series. Arguments as in `heat`."""
     asked = parse(statistic) if isinstance(statistic, str) else statistic
     check_interval(interval_ns)
+    if isinstance(events, Recording):
+        samples = counters.counted(events, asked, source)
+        if samples is not None:
+            return counters.answer(samples, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns)
+    elif not asked.entry.sources:
+        raise UsageError(f"{asked.entry.name} comes of counters, and a trace has none", where=events.path,
+                         hint="iolab record counters keeps them")
     quantized = next((y for y in QUANTIZED if y == asked.breakdown), None)
     if quantized is not None:
         return _heat(events, quantized, asked.filters, asked.entry, source, from_ns, until_ns, interval_ns, columns, None, None,

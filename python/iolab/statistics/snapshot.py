@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FormatError, UsageError
+from ..recording.layout import Kind
 from .catalogue import Entry, preference
 
 if TYPE_CHECKING:
@@ -71,9 +72,9 @@ class Snapshot:
         return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
 
 
-def snapshot(recording: Recording) -> Snapshot:
-    """The recording now, though its writer goes on."""
-    sealed, hot = recording.snapshot()
+def snapshot(recording: Recording, kind: Kind = "events") -> Snapshot:
+    """The recording's events or samples now, though its writer goes on."""
+    sealed, hot = recording.snapshot(kind)
     return Snapshot(recording, tuple(sealed), hot)
 
 
@@ -83,6 +84,8 @@ def choose(sources: Sequence[str], entry: Entry | None, wanted: str | None, plac
         if wanted not in sources:
             raise UsageError(f"holds no events of '{wanted}'", where=place, hint=f"there are {', '.join(sources) or 'none'}")
         return wanted, []
+    if entry and not entry.sources:
+        raise UsageError(f"{entry.name} comes of counters, not of events", where=place, hint="iolab record counters keeps them")
     preferred = entry.sources if entry else ("block",)
     if entry and entry.only:
         held = [name for name in preferred if name in sources]

@@ -11,6 +11,7 @@ from ..recording.counts import HeatCounts, alike, merge
 from .answers import Stack
 from .names import Statistic
 from .query import query
+from .snapshot import choose, snapshot
 
 if TYPE_CHECKING:
     from ..recording.recording import Recording
@@ -52,7 +53,9 @@ def _totals(recordings: Sequence[Recording], name: str) -> dict[str, int]:
     """I/Os by value of a field, over all time."""
     found: dict[str, int] = {}
     for recording in recordings:
-        answer = query(recording, Statistic("io", "ops", (), name), columns=1)
+        # events as the map's, though counters could tell some of it
+        source, _ = choose(snapshot(recording).sources, None, None, recording.path)
+        answer = query(recording, Statistic("io", "ops", (), name), columns=1, source=source)
         assert isinstance(answer, Stack)
         for key, total in zip(answer.keys, answer.totals, strict=True):
             found[key] = found.get(key, 0) + total

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..recording.layout import Kind
 from .conditions import sql_of
 from .coverage import Losses, clipped, covered, joined, losses_of
 from .engine import Engine
@@ -90,9 +91,9 @@ def window_of(snap: Snapshot, source: str, from_ns: int | None, until_ns: int | 
                   losses_of(snap, source, (low, high) if from_ns is not None or until_ns is not None else None))
 
 
-def attach(engine: Engine, window: Window, *, sealed: bool = True) -> None:
-    """Make the events of a window `events` to the engine: sealed ones unless left out, and hot ones."""
-    from ..recording.schema import EVENTS
+def attach(engine: Engine, window: Window, *, sealed: bool = True, kind: Kind = "events") -> None:
+    """Make the events (or samples) of a window `events` to the engine: sealed ones unless left out, and hot ones."""
+    from ..recording.schema import schema_of
 
     files = [str(segment.path) for segment in window.segments()] if sealed else []
     hot = window.snap.hot_of(window.source)
@@ -100,6 +101,6 @@ def attach(engine: Engine, window: Window, *, sealed: bool = True) -> None:
     if files:
         engine.files("sealed", files)
     if hot is not None or not files:
-        engine.register("hot", hot if hot is not None else EVENTS.empty_table())
+        engine.register("hot", hot if hot is not None else schema_of(kind).empty_table())
         parts.append("SELECT * FROM hot")
     engine.run(f"CREATE TEMP VIEW events AS {' UNION ALL BY NAME '.join(parts)}")

@@ -136,7 +136,6 @@ def test_marks_and_losses(client: TestClient) -> None:
     ("query", {"recording": "rec", "statistic": "io.ops", "token": "x"}, 400, "there is no parameter"),
     ("query", {"recording": "rec", "statistic": "io.ops\0"}, 400, "NUL"),
     ("query", {"recording": "rec", "statistic": "x" * 5000}, 400, "4096 are the most"),
-    ("query", {"recording": "rec", "statistic": "io.ops[queue]", "drawn": "true"}, 400, "draws no map"),
     ("who", {"recording": "rec", "statistic": "io.ops[op]"}, 400, "asked of a map"),
     ("who", {"recording": "rec", "statistic": "io.ops[latency]", "low": "2s", "high": "1s"}, 400, "empty"),
     ("hierarchy", {"recording": "rec", "statistic": "io.ops[op]"}, 400, "has no paths"),

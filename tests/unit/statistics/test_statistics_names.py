@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from iolab.errors import UsageError
-from iolab.statistics.catalogue import CATALOGUE
-from iolab.statistics.fields import FIELDS, OPS
+from iolab.statistics.catalogue import CATALOGUE, Entry
+from iolab.statistics.fields import ANY, UTILIZATION
 from iolab.statistics.names import Between, Filter, Statistic, Value, parse
 from iolab.statistics.quantities import parse_whole, print_whole
 
@@ -65,10 +65,11 @@ def ranges(draw: some.DrawFn) -> Between:
 
 
 @some.composite
-def filters(draw: some.DrawFn, allowed: tuple[str, ...]) -> Filter:
-    field = FIELDS[draw(some.sampled_from(allowed))]
+def filters(draw: some.DrawFn, entry: Entry) -> Filter:
+    field = ANY[draw(some.sampled_from(entry.filters))]
     if field.kind == "name":
-        words = some.sampled_from(OPS) if field.name == "op" else some.text(max_size=12)
+        known = entry.words(field.name)
+        words = some.sampled_from(known) if known else some.text(max_size=12)
         return Filter(field.name, draw(some.sampled_from(("=", "!="))), tuple(draw(some.lists(words, min_size=1, max_size=3))))
     sign = draw(some.sampled_from(("=", "!=", ">=", ">", "<", "<=")))
     if sign in ("=", "!="):
@@ -81,7 +82,7 @@ def filters(draw: some.DrawFn, allowed: tuple[str, ...]) -> Filter:
 def statistics(draw: some.DrawFn) -> Statistic:
     entry = CATALOGUE[draw(some.sampled_from(sorted(CATALOGUE)))]
     group, _, name = entry.name.partition(".")
-    return Statistic(group, name, tuple(draw(some.lists(filters(entry.filters), max_size=4))),
+    return Statistic(group, name, tuple(draw(some.lists(filters(entry), max_size=4))),
                      draw(some.none() | some.sampled_from(entry.breakdowns)))
 
 
@@ -106,4 +107,4 @@ def test_quantities_are_exact(value: int, kind: Any) -> None:
 
 def test_a_breakdown_is_a_field_that_can_be_filtered() -> None:
     for entry in CATALOGUE.values():
-        assert set(entry.breakdowns) <= set(entry.filters) <= set(FIELDS)
+        assert set(entry.breakdowns) - {UTILIZATION.name} <= set(entry.filters) <= set(ANY)

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from statistics_data import Event, recording_of, trace_of
 
+from iolab.errors import IolabError
 from iolab.recording.counts import HeatCounts
 from iolab.recording.recording import Recording
 from iolab.statistics.conditions import filters_of
@@ -172,3 +173,11 @@ def test_columns_are_chosen_as_the_native_readers_do(tmp_path: Path) -> None:
             one, two = heat(trace, "latency", columns=columns), heat(recording, "latency", columns=columns)
             assert (one.interval_ns, one.t0_ns) == (two.interval_ns, two.t0_ns), (spacing, columns)
             same(one, replace(two, assumptions=()))
+
+
+def test_too_many_columns_are_refused_on_every_road(tmp_path: Path) -> None:
+    trace = trace_of([Event(0), Event(3600 * 10**9)], tmp_path / "t.csv")
+    for opened in (trace, recording_of(trace, tmp_path / "r")):
+        for name in ("io.ops[latency]", "io.ops[op=read][latency>=1us][latency]", "io.ops[process]"):
+            with pytest.raises(IolabError, match="columns"):
+                query(opened, name, interval_ns=1)

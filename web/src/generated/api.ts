@@ -89,9 +89,9 @@ export interface HeatMapCounts {
  * of two maps the page shows the difference, second minus first, where `difference` says so.
  */
 export interface HeatMapGroup {
-	y: "latency" | "offset" | "size";
+	y: "latency" | "offset" | "size" | "queue" | "utilization";
 	title: string;
-	unit: "ns" | "B";
+	unit: "ns" | "B" | "";
 	weight: "count" | "time";
 	interval_ns: number;
 	columns: number;

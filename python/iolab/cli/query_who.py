@@ -1,0 +1,81 @@
+"""`iolab query --who`: whose the I/Os in a part of a map are, as text, CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..recording.recording import Recording
+    from ..recording.trace import Trace
+    from ..statistics.names import Statistic
+    from ..statistics.who import Who
+
+SHOWN = 5
+"""Values of a dimension in text, unless asked otherwise."""
+
+
+def answer(opened: Trace | Recording, asked: Statistic, values: str, ends: tuple[int | None, int | None], source: str | None,
+           top: int | None) -> Who:
+    """Who is in these values (`10ms..1s`) of a map within a span of time. UsageError where the statistic is no map."""
+    from ..errors import UsageError
+    from ..recording.conditions import parse_range
+    from ..statistics.fields import FIELDS, QUANTIZED
+    from ..statistics.who import TOP, Rectangle, who
+
+    if asked.breakdown not in QUANTIZED:
+        raise UsageError("whose I/Os these are is asked of a map", where="--who", hint=f"such as {asked.group}.{asked.name}[latency]")
+    low, high = parse_range(values, FIELDS[asked.breakdown].kind)
+    return who(opened, asked.breakdown, Rectangle(*ends, low, high), filters=asked.filters, entry=asked.entry, source=source,
+               top=top or TOP)
+
+
+def text(found: Who, asked: Statistic, name: str, values: str, top: int | None) -> list[str]:
+    """What to print: a table for each dimension in which inside and outside differ."""
+    from ..heatmap.words import ios, number
+
+    amount = ios if found.unit == "1" else lambda value: f"{number(value)} B"
+    lines = [f"{name}: {asked}: {amount(found.inside)} within {values}, {amount(found.outside)} outside"]
+    if not found.inside or not found.outside:
+        return [*lines, "there is nothing to compare with" if found.inside else "nothing is inside", *(f"note: {n}" for n in found.notes)]
+    alike = []
+    for each in found.dimensions:
+        if each.telling < 0.0005:
+            alike.append(each.field)
+            continue
+        shown = each.values[:top or SHOWN]
+        room = max(len(each.field), 8, *(min(40, len(one.value)) for one in shown))
+        lines.append(f"{each.field:{room}}  inside   outside   ({100 * each.telling:.0f} % apart)")
+        lines += [f"{one.value if len(one.value) <= room else '…' + one.value[1 - room:]:{room}}  {100 * one.share_inside:5.1f} %   "
+                  f"{100 * one.share_outside:5.1f} %" for one in shown]
+        left = each.left + len(each.values) - len(shown)
+        if left:
+            lines.append(f"and {left} more")
+    if alike:
+        lines.append(f"the same inside and outside: {', '.join(alike)}")
+    return [*lines, *(f"note: {note}" for note in found.notes)]
+
+
+def csv_lines(found: Who) -> list[str]:
+    """`dimension,value,inside,outside,share_inside,share_outside`; a share of nothing is empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["dimension", "value", "inside", "outside", "share_inside", "share_outside"])
+    for each in found.dimensions:
+        writer.writerows([each.field, one.value, one.inside, one.outside, _share(one.share_inside), _share(one.share_outside)]
+                         for one in each.values)
+    return out.getvalue().splitlines()
+
+
+def as_json(found: Who, asked: Statistic) -> str:
+    """`{"schema": 1, "kind": "who", "statistic", ...}` as `statistics.who.as_data` has it."""
+    from ..statistics.who import as_data
+
+    return json.dumps({"schema": 1, "kind": "who", "statistic": str(asked), **as_data(found)}, ensure_ascii=False)
+
+
+def _share(share: float) -> float | str:
+    return "" if math.isnan(share) else share

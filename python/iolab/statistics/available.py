@@ -1,0 +1,59 @@
+"""What of the catalogue a recording or trace can answer, and why not the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import IolabError
+from ..recording.ingest import source_of
+from ..recording.recording import Recording
+from ..recording.trace import Trace
+from .catalogue import CATALOGUE, LAST, Entry
+from .snapshot import choose, snapshot
+
+
+@dataclass(frozen=True)
+class Available:
+    """Whether a statistic can be answered.
+
+    Attributes:
+        entry: the statistic. source: what answers, "" where nothing does; counted: whether these are counters.
+        why_not: "" where something does. breakdowns: fields that it can be broken down by there.
+    """
+
+    entry: Entry
+    source: str
+    counted: bool
+    why_not: str
+    breakdowns: tuple[str, ...]
+
+
+def held(opened: Trace | Recording) -> tuple[list[str], list[str]]:
+    """Sources of (events, samples)."""
+    if isinstance(opened, Trace):
+        found = opened.format or ("csv" if opened.columns else None) or opened.detect()
+        return ([] if found is None else [source_of(found)]), []
+    return snapshot(opened).sources, snapshot(opened, "samples").sources
+
+
+def available(opened: Trace | Recording) -> list[Available]:
+    """Every statistic, with what answers it there."""
+    events, samples = held(opened)
+    return [availability(entry, events, samples) for entry in CATALOGUE.values()]
+
+
+def availability(entry: Entry, events: list[str], samples: list[str]) -> Available:
+    """What answers a statistic where there are events and samples of these sources."""
+    counter = entry.counter
+    counts = counter is not None and counter.source in samples
+    if counter is not None and counts and not any(name not in LAST for name in events if entry.sources):
+        more = tuple(name for name in entry.breakdowns if entry.sources and events and name not in counter.breakdowns)
+        return Available(entry, counter.source, True, "", (*counter.breakdowns, *more))
+    if counter is not None and not entry.sources:
+        return Available(entry, "", False, f"there are no counters of {counter.source}", ())
+    try:
+        source, _ = choose(events, entry, None, None)
+    except IolabError:
+        wanted = " or ".join([*entry.sources, *([counter.source] if counter else [])])
+        return Available(entry, "", False, f"there is nothing of {wanted}", ())
+    return Available(entry, source, False, "", entry.breakdowns)

@@ -1,0 +1,100 @@
+"""Statistics that come of the kernel's counters, as data: which fields are read, and what their growth means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Part:
+    """A value of the field that tells a counter's parts apart, such as op=read.
+
+    Attributes:
+        name: the value. plus, less: the kernel's fields that make it, added and taken away.
+        hidden: whether it counts only where a condition names it: it is no load (idle), or other parts hold it already.
+    """
+
+    name: str
+    plus: tuple[str, ...]
+    less: tuple[str, ...] = ()
+    hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Counter:
+    """How samples answer a statistic.
+
+    Attributes:
+        source: of the samples. parts: at least one. part: the field that tells them apart, None for a single one.
+        object: the field that the samples' objects are, None where there is one alone.
+        scale: of the kernel's numbers to the statistic's unit. level: whether they are readings of a level, not growing counts.
+        over: fields by whose growth a part's growth is divided, in place of the time. mean: whether objects are averaged, not added up.
+        unsteady: fields that the kernel lets fall a little; that is no growth rather than a new start.
+        mapped: whether it has a map of how many objects were how busy.
+    """
+
+    source: str
+    parts: tuple[Part, ...]
+    part: str | None = None
+    object: str | None = None
+    scale: float = 1.0
+    level: bool = False
+    over: tuple[str, ...] = ()
+    mean: bool = False
+    unsteady: tuple[str, ...] = ()
+    mapped: bool = False
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """Fields that conditions may name."""
+        return tuple(field for field in (self.part, self.object) if field)
+
+    @property
+    def breakdowns(self) -> tuple[str, ...]:
+        """Fields that it can be broken down by."""
+        return (*self.filters, "utilization") if self.mapped else self.filters
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The kernel's fields that it needs."""
+        return tuple(dict.fromkeys([name for part in self.parts for name in (*part.plus, *part.less)] + list(self.over)))
+
+
+def _disk(suffixes: tuple[str, str, str], scale: float, *more: Part) -> Counter:
+    parts = (Part("read", (suffixes[0],)), Part("write", (suffixes[1],)), Part("trim", (suffixes[2],)), *more)
+    return Counter("diskstats", parts, "op", "device", scale)
+
+
+DISK_OPS = _disk(("reads", "writes", "discards"), 1.0, Part("flush", ("flushes",)))
+DISK_BYTES = _disk(("read_sectors", "write_sectors", "discard_sectors"), 512.0)
+DISK_BUSY = Counter("diskstats", (Part("busy", ("io_ms",)),), None, "device", 0.001, mean=True, mapped=True)
+DISK_QUEUE = Counter("diskstats", (Part("queued", ("weighted_io_ms",)),), None, "device", 0.001)
+
+_TICKS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+CPU = Counter(
+    # the kernel counts the time of guests among user's and nice's
+    "cpu", (Part("user", ("user",), ("guest",)), Part("nice", ("nice",), ("guest_nice",)), Part("system", ("system",)),
+            Part("irq", ("irq",)), Part("softirq", ("softirq",)), Part("steal", ("steal",)), Part("guest", ("guest", "guest_nice")),
+            Part("idle", ("idle",), hidden=True), Part("iowait", ("iowait",), hidden=True)),
+    "mode", "cpu", over=_TICKS, mean=True, unsteady=("idle", "iowait", "guest", "guest_nice", "steal"), mapped=True)
+
+_APART = ("MemFree", "AnonPages", "Cached", "Buffers", "Slab")
+MEMORY = Counter(
+    "memory", (Part("anonymous", ("AnonPages",)), Part("cached", ("Cached",)), Part("buffers", ("Buffers",)), Part("slab", ("Slab",)),
+               Part("other", ("MemTotal",), _APART), Part("free", ("MemFree",), hidden=True),
+               *(Part(name, (field,), hidden=True) for name, field in (
+                   ("available", "MemAvailable"), ("dirty", "Dirty"), ("writeback", "Writeback"), ("total", "MemTotal")))),
+    "kind", level=True)
+FAULTS = Counter("memory", (Part("minor", ("pgfault",), ("pgmajfault",)), Part("major", ("pgmajfault",))), "kind")
+
+
+def _network(what: str) -> Counter:
+    return Counter("network", (Part("in", (f"rx_{what}",)), Part("out", (f"tx_{what}",))), "direction", "interface")
+
+
+NET_BYTES, NET_PACKETS = _network("bytes"), _network("packets")
+NET_LINK = Counter("network", (Part("speed", ("speed_mbit",)),), None, "interface", 125_000.0, level=True)
+
+FILE_SYSTEMS = Counter(
+    "filesystems", (Part("used", ("size_bytes",), ("free_bytes",)), Part("available", ("available_bytes",), hidden=True),
+                    Part("size", ("size_bytes",), hidden=True)), "kind", "mount", level=True)

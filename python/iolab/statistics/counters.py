@@ -1,0 +1,174 @@
+"""Answers from counters: a series, a stack by part or object, or a map of how many objects were how busy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import FormatError, UsageError
+from ..recording.counts import HeatCounts
+from ..recording.grids import Linear
+from ..recording.recording import Recording
+from . import objects
+from .answers import Answer, Floats, Series, Stack
+from .catalogue import LAST
+from .counted import Counter, Part
+from .coverage import by_column, gap_columns
+from .fields import UTILIZATION
+from .intervals import SECOND, columns_of
+from .names import Filter, Statistic
+from .readings import Spread, read, spread
+from .snapshot import Snapshot, snapshot
+from .windows import Window, window_of
+
+PERCENT = 101
+"""Buckets of a map of utilization: 0 % to 100 %."""
+
+
+def counted(recording: Recording, asked: Statistic, source: str | None) -> Snapshot | None:
+    """The samples that answer a statistic, None where events do.
+
+    Events are preferred, but those that are far from the device; a source that is named decides. UsageError where only counters are there
+    and can't tell what is asked.
+    """
+    counter, entry = asked.entry.counter, asked.entry
+    if counter is None:
+        return None
+    if source is not None and source != counter.source:
+        if not entry.sources:
+            raise UsageError(f"{entry.name} comes of the counters of {counter.source} alone", where=recording.path,
+                             hint=f"leave --source {source} out")
+        return None
+    events = snapshot(recording).sources if entry.sources and source is None else []
+    if any(name not in LAST for name in events):
+        return None
+    asks = [each.field for each in asked.filters] + ([asked.breakdown] if asked.breakdown else [])
+    untold = [name for name in asks if name not in counter.breakdowns]
+    if untold and events:
+        return None
+    snap = snapshot(recording, "samples")
+    if counter.source not in snap.sources:
+        if entry.sources and source is None:
+            return None
+        raise UsageError(f"holds no counters of {counter.source}, of which {entry.name} comes", where=recording.path,
+                         hint="iolab record counters keeps them")
+    if untold:
+        raise UsageError(f"holds counters alone for {entry.name}, and these do not tell the {untold[0]}", where=recording.path,
+                         hint=f"they tell {' and '.join(counter.breakdowns)}; iolab record block keeps every I/O")
+    return snap
+
+
+def answer(snap: Snapshot, asked: Statistic, *, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int) -> Answer:
+    """The answer of a recording's samples; arguments as in `query.query`."""
+    counter = asked.entry.counter
+    assert counter is not None
+    window = window_of(snap, counter.source, from_ns, until_ns, interval_ns, columns)
+    if interval_ns is None and window.interval_ns < SECOND:
+        window = replace(window, interval_ns=SECOND)
+    columns_of(window.first_ns, window.until_ns - 1, window.interval_ns)
+    parts = [part for part in counter.parts if _meets(part.name, asked.filters, counter.part, not part.hidden)]
+    narrowed = any(each.field == counter.object for each in asked.filters)
+    parted = narrowed or asked.breakdown in (counter.object, UTILIZATION.name)
+    gaps = snap.recording.gaps()
+    found = [spread(each, counter, parts, window, gaps) for each in read(window, counter, parted=parted)
+             if _meets(each.object, asked.filters, counter.object, True)]
+    named = any(each.field == counter.object and each.sign == "=" for each in asked.filters)
+    held = {each.object for each in found} if named else objects.summed(counter.object or "", (each.object for each in found))
+    kept = [each for each in found if each.object in held]
+    if asked.breakdown == UTILIZATION.name:
+        return _map(kept, window, _notes(asked, counter, found, held))
+    return _over_time(asked, counter, parts, found, kept, window)
+
+
+def _meets(value: str, filters: Sequence[Filter], field: str | None, default: bool) -> bool:
+    """Whether a value meets the conditions on its field; one that is no part of the sum by default must be named."""
+    about = [each for each in filters if each.field == field]
+    if not default and not any(each.sign == "=" for each in about):
+        return False
+    return all((value in each.values) == (each.sign == "=") for each in about)
+
+
+def _notes(asked: Statistic, counter: Counter, found: Sequence[Spread], held: set[str]) -> tuple[str, ...]:
+    notes: list[str] = []
+    if counter.object in ("device", "interface") and found:
+        others = sorted({each.object for each in found} - held)
+        what = "which are parts of others or made of them" if counter.object == "device" else "which lead nowhere outside or by others"
+        notes.append(f"the {'mean is of' if counter.mean else 'sum holds'} {', '.join(sorted(held))}"
+                     + (f"; not {', '.join(others)}, {what}" if others else ""))
+    return tuple(notes)
+
+
+def _rate(counter: Counter, spreads: Sequence[Spread], parts: Sequence[str]) -> tuple[Floats, float]:
+    """(value of each column, amount over all) of some parts of some objects; nan where one of them has none that is known."""
+    empty = np.zeros(len(spreads[0].covered)) if spreads else np.zeros(0)
+    sums = [sum((each.amounts[part] for part in parts), empty) for each in spreads]
+    unknown = np.array([(each.broken > 0) & (each.covered <= 0) for each in spreads]).any(axis=0) if spreads else empty > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if counter.mean:
+            over = sum((each.over for each in spreads), empty)
+            value: Any = np.where(over > 0, sum(sums, empty) / over, np.nan)
+        else:
+            each_rate = [np.where(each.over > 0, amount / each.over, 0.0) for each, amount in zip(spreads, sums, strict=True)]
+            known = np.array([each.over > 0 for each in spreads]).any(axis=0) if spreads else empty > 0
+            value = np.where(known, sum(each_rate, empty), np.nan)
+    return np.where(unknown, np.nan, value), float(sum(amount.sum() for amount in sums))
+
+
+def _over_time(asked: Statistic, counter: Counter, parts: Sequence[Part], found: list[Spread], kept: list[Spread],
+               window: Window) -> Series | Stack:
+    names = [part.name for part in parts]
+    covered = max((float(each.covered.sum()) for each in found), default=0.0)
+    # a window within one interval between readings has them at neither end
+    if not found and not window.snap.bounds(counter.source):
+        raise FormatError(f"holds no counters of {counter.source}", where=window.snap.place)
+    held = {each.object for each in kept}
+    common: dict[str, Any] = {
+        "statistic": asked, "unit": asked.entry.unit, "t0_ns": window.base_ns, "interval_ns": window.interval_ns,
+        "first_ns": window.first_ns, "until_ns": window.until_ns, "covered_ns": round(covered * 1e9), "source": counter.source,
+        "notes": _notes(asked, counter, found, held), "lost": by_column(window.losses.timed, window.base_ns, window.interval_ns)}
+
+    def told(spreads: Sequence[Spread], chosen: Sequence[str]) -> tuple[Floats, int, float]:
+        values, amount = _rate(counter, spreads, chosen)
+        if not spreads:
+            values = np.full(window.columns, np.nan)
+        over = sum(float(each.over.sum()) for each in spreads) if counter.mean else covered
+        return values, round(amount) if asked.entry.additive else 0, amount / over if over else float("nan")
+
+    values, total, average = told(kept, names)
+    if asked.breakdown is None:
+        return Series(**common, values=values, total=total, average=average)
+    if asked.breakdown == counter.part:
+        rows = [(name, *told(kept, [name])) for name in names]
+    else:
+        rows = [(each.object, *told([each], names)) for each in found]
+        # what is made of others and did nothing is no news
+        rows = [row for row in rows if row[0] in held or row[3] > 0]
+    rows.sort(key=lambda row: (-np.nan_to_num(row[3]), row[0]))
+    return Stack(**common, keys=[row[0] for row in rows], values=np.array([row[1] for row in rows]).reshape(len(rows), window.columns),
+                 totals=[row[2] for row in rows], rest=None, rest_keys=0, rest_total=0, averages=[row[3] for row in rows],
+                 average=average, whole=total)
+
+
+def _map(kept: Sequence[Spread], window: Window, notes: tuple[str, ...]) -> HeatCounts:
+    """How many objects were how busy, in whole percent."""
+    cells = np.zeros((window.columns, PERCENT), dtype=np.int64)
+    for each in kept:
+        value = _share(each)
+        known = np.flatnonzero(~np.isnan(value))
+        # a reading that comes late may tell of a little more than all the time
+        np.add.at(cells, (known, np.clip(np.floor(100 * value[known] + 1e-9), 0, PERCENT - 1).astype(np.int64)), 1)
+    column, index = np.nonzero(cells)
+    first = int(column.min()) if len(column) else 0
+    spans = () if window.recorded is None else gap_columns(window.recorded, window.base_ns, window.interval_ns, window.columns)
+    return HeatCounts("utilization", window.base_ns + first * window.interval_ns, window.interval_ns, Linear(0, 1), column - first, index,
+                      cells[column, index], events=int(cells.sum()), lost=window.losses.lost, assumptions=notes,
+                      gaps=tuple((start - first, past - first) for start, past in spans))
+
+
+def _share(each: Spread) -> Floats:
+    amount = sum(each.amounts.values(), np.zeros(len(each.covered)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(each.over > 0, amount / each.over, np.nan)

@@ -1,0 +1,318 @@
+"""Statistics from counters: rates between readings, nothing where a counter began anew or a gap lies, and sums without doubles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+from statistics_data import Event, recording_of, trace_of
+
+from iolab.clock import FakeClock
+from iolab.errors import UsageError
+from iolab.recording.counts import HeatCounts
+from iolab.recording.recording import Recording
+from iolab.recording.schema import EVENTS, SAMPLES
+from iolab.recording.trace import Trace
+from iolab.recording.writer import RecordingWriter
+from iolab.statistics import objects
+from iolab.statistics.answers import Series, Stack
+from iolab.statistics.available import available
+from iolab.statistics.catalogue import CATALOGUE
+from iolab.statistics.query import query
+
+SECOND = 10**9
+START = 1_700_000_000 * SECOND
+Reading = tuple[float, str, str, int]
+"""Seconds after the start, object, field, value."""
+
+
+def kept(folder: Path, readings: Mapping[str, list[Reading]], *, events: list[Event] | None = None, hot: bool = False,
+         source: str = "block") -> Recording:
+    """A recording of readings by source, sealed in two halves, or the second of them hot."""
+    folder.mkdir(exist_ok=True)
+    clock = FakeClock(START)
+    writer = RecordingWriter.create(folder / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock)
+    rows = [(name, START + round(at * SECOND), thing, field, value) for name, held in readings.items() for at, thing, field, value in held]
+    rows.sort(key=lambda row: row[1])
+    for place, half in enumerate((rows[:len(rows) // 2], rows[len(rows) // 2:])):
+        if half:
+            columns = list(zip(*half, strict=True))
+            writer.append_samples(pa.RecordBatch.from_arrays(
+                [pa.array(column, field.type) for column, field in zip(columns, SAMPLES, strict=True)], schema=SAMPLES))
+        if not (hot and place):
+            writer.seal()
+    if events:
+        made = recording_of(trace_of(events, folder / "e.csv"), folder / "e", source=source, hot=True).hot_events()
+        writer.append_events(made.cast(EVENTS).combine_chunks().to_batches()[0])
+        writer.seal()
+    if hot:
+        # as a kill leaves it
+        writer._lock.close()
+    else:
+        clock.sleep((rows[-1][1] - START) / SECOND)
+        writer.close()
+    return Recording(folder / "r")
+
+
+def disk(thing: str, field: str, values: list[int], first: float = 0, step: float = 1) -> list[Reading]:
+    return [(first + step * place, thing, field, value) for place, value in enumerate(values)]
+
+
+def series(recording: Recording, name: str, seconds: tuple[float, float], interval: float = 1) -> Series:
+    found = query(recording, name, from_ns=START + round(seconds[0] * SECOND), until_ns=START + round(seconds[1] * SECOND),
+                  interval_ns=round(interval * SECOND))
+    assert isinstance(found, Series)
+    return found
+
+
+def stack(recording: Recording, name: str, seconds: tuple[float, float]) -> Stack:
+    found = query(recording, name, from_ns=START + round(seconds[0] * SECOND), until_ns=START + round(seconds[1] * SECOND),
+                  interval_ns=SECOND)
+    assert isinstance(found, Stack)
+    return found
+
+
+def same(found: np.ndarray, expected: list[float]) -> None:
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("hot", [False, True])
+def test_rates_are_differences_per_second(tmp_path: Path, hot: bool) -> None:
+    recording = kept(tmp_path, {"diskstats": disk("sda", "reads", [5, 15, 35, 35]) + disk("sda", "writes", [0, 1, 1, 4])}, hot=hot)
+    same(series(recording, "io.ops", (0, 3)).values, [11, 20, 3])
+    found = stack(recording, "io.ops[op]", (0, 3))
+    assert (found.keys, found.totals, found.total, found.source) == (["read", "write", "flush", "trim"], [30, 4, 0, 0], 34, "diskstats")
+    same(found.values[0], [10, 20, 0])
+    assert found.mean == pytest.approx(34 / 3)
+    assert series(recording, "io.ops[op=write]", (0, 3)).total == 4
+    assert series(recording, "io.ops[op!=write][device=sda]", (0, 3)).total == 30
+    same(series(recording, "io.ops", (0, 3), 0.5).values, [11, 11, 20, 20, 3, 3])
+    # of a window within readings the part that lies in it
+    assert series(recording, "io.ops[op=read]", (0.5, 2), 0.5).total == 25
+
+
+def test_sectors_are_512_bytes(tmp_path: Path) -> None:
+    recording = kept(tmp_path, {"diskstats": disk("sda", "read_sectors", [0, 8, 16]) + disk("sda", "discard_sectors", [0, 0, 2])})
+    found = series(recording, "io.bytes", (0, 2))
+    same(found.values, [4096, 5120])
+    assert (found.total, found.unit) == (9216, "B/s")
+
+
+def test_a_counter_that_begins_anew_tells_nothing_of_that_second(tmp_path: Path) -> None:
+    recording = kept(tmp_path, {"diskstats": disk("sda", "reads", [100, 110, 3, 5]) + disk("sdb", "reads", [0, 1, 2, 3])})
+    same(series(recording, "io.ops", (0, 3)).values, [11, NAN, 3])
+    found = stack(recording, "io.ops[device]", (0, 3))
+    same(found.values[found.keys.index("sda")], [10, NAN, 2])
+    same(found.values[found.keys.index("sdb")], [1, 1, 1])
+
+
+def test_a_gap_tells_nothing(tmp_path: Path) -> None:
+    times = [0, 1, 2, 3, 60, 61]
+    recording = kept(tmp_path, {"diskstats": [(at, "sda", "reads", 10 * at) for at in times]})
+    found = series(recording, "io.ops", (0, 61))
+    same(found.values, [10, 10, 10, *[NAN] * 57, 10])
+    assert (found.total, found.covered_ns) == (40, 4 * SECOND)
+    # beyond the readings nothing is known either
+    same(series(recording, "io.ops", (60, 63)).values, [10, NAN, NAN])
+
+
+def test_a_session_in_between_is_a_gap(tmp_path: Path) -> None:
+    clock = FakeClock(START)
+    folder = tmp_path / "r"
+
+    def write(writer: RecordingWriter, at: int, value: int) -> None:
+        rows = [["diskstats"], [START + at * SECOND], ["sda"], ["reads"], [value]]
+        writer.append_samples(pa.RecordBatch.from_arrays([pa.array(row, field.type) for row, field in zip(rows, SAMPLES, strict=True)],
+                                                         schema=SAMPLES))
+
+    writer = RecordingWriter.create(folder, host="here", clock="realtime", origin={"kind": "record"}, system=clock)
+    write(writer, 0, 0)
+    clock.sleep(1)
+    write(writer, 1, 7)
+    writer.close()
+    clock.sleep(1)
+    writer = RecordingWriter.reopen(folder, system=clock)
+    write(writer, 2, 100)
+    clock.sleep(1)
+    write(writer, 3, 101)
+    writer.close()
+    same(series(Recording(folder), "io.ops", (0, 3)).values, [7, NAN, 1])
+
+
+def test_partitions_and_what_is_made_of_disks_are_no_part_of_the_sum(tmp_path: Path) -> None:
+    held = [row for name, step in (("sda", 10), ("sda1", 6), ("sda2", 4), ("dm-0", 10), ("nvme0n1", 5), ("nvme0n1p1", 5), ("loop0", 0))
+            for row in disk(name, "reads", [step * at for at in range(4)])]
+    recording = kept(tmp_path, {"diskstats": held})
+    found = series(recording, "io.ops", (0, 3))
+    same(found.values, [15, 15, 15])
+    assert "the sum holds nvme0n1, sda; not dm-0, loop0, nvme0n1p1, sda1, sda2, which are parts of others or made of them" in found.notes
+    every = stack(recording, "io.ops[device]", (0, 3))
+    assert every.keys == ["dm-0", "sda", "sda1", "nvme0n1", "nvme0n1p1", "sda2"]
+    assert (every.total, every.mean) == (45, 15)
+    assert series(recording, "io.ops[device=sda1,dm-0]", (0, 3)).total == 48
+
+
+@pytest.mark.parametrize(("kind", "names", "expected"), [
+    ("device", "sda sda1 sdb10 sdb", "sda sdb"), ("device", "dm-0 dm-1", "dm-0 dm-1"), ("device", "vda vda1 zram0 zd0 zd0p1", "vda zram0"),
+    ("device", "mmcblk0 mmcblk0p1 mmcblk0boot0", "mmcblk0 mmcblk0boot0"), ("device", "sda1", "sda1"), ("device", "md127 md127p1", "md127"),
+    ("device", "nvme0n1 nvme1n1 nvme1n1p2", "nvme0n1 nvme1n1"), ("interface", "lo eth0 docker0 veth1a bond0 eth0.7", "eth0"),
+    ("interface", "lo", "lo"), ("interface", "enp1s0 br0 br-ff wlan0 wg0", "enp1s0 wlan0"), ("cpu", "cpu0 cpu1", "cpu0 cpu1"),
+])
+def test_what_a_sum_holds(kind: str, names: str, expected: str) -> None:
+    assert objects.summed(kind, names.split()) == set(expected.split())
+
+
+def test_utilization_is_a_share_and_a_map(tmp_path: Path) -> None:
+    recording = kept(tmp_path, {"diskstats": disk("sda", "io_ms", [0, 500, 1500]) + disk("sdb", "io_ms", [7, 7, 17])})
+    found = series(recording, "io.utilization", (0, 2))
+    same(found.values, [0.25, 0.505])
+    assert (found.unit, found.total, found.mean) == ("1", 0, pytest.approx(1.51 / 4))
+    by = stack(recording, "io.utilization[device]", (0, 2))
+    assert by.keys == ["sda", "sdb"]
+    same(by.values[0], [0.5, 1.0])
+    counts = query(recording, "io.utilization[utilization]", from_ns=START, until_ns=START + 2 * SECOND, interval_ns=SECOND)
+    assert isinstance(counts, HeatCounts)
+    assert list(zip(counts.column.tolist(), counts.index.tolist(), counts.count.tolist(), strict=True)) == [
+        (0, 0, 1), (0, 50, 1), (1, 1, 1), (1, 100, 1)]
+    assert counts.events == 4
+
+
+def test_the_queue_is_what_waits_on_average(tmp_path: Path) -> None:
+    recording = kept(tmp_path, {"diskstats": disk("sda", "weighted_io_ms", [0, 4000, 6000])})
+    found = series(recording, "io.queue", (0, 2))
+    same(found.values, [4, 2])
+    assert found.mean == pytest.approx(3)
+
+
+def test_processors_by_mode(tmp_path: Path) -> None:
+    fields = {"user": 30, "guest": 10, "system": 10, "idle": 50, "iowait": 10}
+    held = [row for name in ("", "cpu0", "cpu1") for field, step in fields.items()
+            for row in disk(name, field, [(2 if name == "" else 1) * step * at for at in range(3)])]
+    recording = kept(tmp_path, {"cpu": held})
+    same(series(recording, "cpu.utilization", (0, 2)).values, [0.4, 0.4])
+    modes = stack(recording, "cpu.utilization[mode]", (0, 2))
+    named = dict(zip(modes.keys, modes.averages or [], strict=True))
+    assert named == pytest.approx({"user": 0.2, "guest": 0.1, "system": 0.1, "nice": 0, "irq": 0, "softirq": 0, "steal": 0})
+    same(modes.values.sum(axis=0), [0.4, 0.4])
+    same(series(recording, "cpu.utilization[mode=idle,iowait]", (0, 2)).values, [0.6, 0.6])
+    cpus = stack(recording, "cpu.utilization[cpu]", (0, 2))
+    assert (sorted(cpus.keys), cpus.mean) == (["cpu0", "cpu1"], pytest.approx(0.4))
+    assert series(recording, "cpu.utilization[cpu=cpu1]", (0, 2)).mean == pytest.approx(0.4)
+
+
+def test_waiting_that_falls_a_little_is_no_new_start(tmp_path: Path) -> None:
+    held = disk("", "user", [0, 50, 100]) + disk("", "idle", [0, 50, 100]) + disk("", "iowait", [9, 8, 7])
+    same(series(kept(tmp_path, {"cpu": held}), "cpu.utilization", (0, 2)).values, [0.5, 0.5])
+
+
+def test_memory_is_what_is_used_unless_named(tmp_path: Path) -> None:
+    sizes = {"MemTotal": 100, "MemFree": 30, "AnonPages": 20, "Cached": 25, "Buffers": 5, "Slab": 10, "Dirty": 3, "MemAvailable": 50}
+    recording = kept(tmp_path, {"memory": [row for field, size in sizes.items() for row in disk("", field, [size] * 3)]})
+    found = series(recording, "memory.bytes", (0, 2))
+    same(found.values, [70, 70])
+    assert (found.mean, found.total, found.unit) == (pytest.approx(70), 0, "B")
+    kinds = stack(recording, "memory.bytes[kind]", (0, 2))
+    assert dict(zip(kinds.keys, kinds.averages or [], strict=True)) == pytest.approx(
+        {"cached": 25, "anonymous": 20, "slab": 10, "other": 10, "buffers": 5})
+    same(series(recording, "memory.bytes[kind=dirty]", (0, 2)).values, [3, 3])
+
+
+def test_levels_may_fall(tmp_path: Path) -> None:
+    recording = kept(tmp_path, {"memory": disk("", "MemFree", [9, 5, 7])})
+    same(series(recording, "memory.bytes[kind=free]", (0, 2)).values, [5, 7])
+
+
+def test_interfaces_and_directions(tmp_path: Path) -> None:
+    held = [row for name in ("lo", "eth0") for field, step in (("rx_bytes", 10), ("tx_bytes", 3)) for row in disk(
+        name, field, [step * at for at in range(3)])]
+    recording = kept(tmp_path, {"network": held})
+    found = stack(recording, "net.bytes[direction]", (0, 2))
+    assert (found.keys, found.totals) == (["in", "out"], [20, 6])
+    assert series(recording, "net.bytes[interface=lo][direction=out]", (0, 2)).total == 6
+
+
+def test_links_and_room_in_file_systems(tmp_path: Path) -> None:
+    # a link that goes down tells no speed from then on
+    held = [row for place in range(3) for row in disk("eth0", "speed_mbit", [1000], place)] + disk("eth1", "speed_mbit", [100, 100])
+    room = [row for name, size in (("/", 100), ("/data", 1000)) for field, share in (
+        ("size_bytes", 1.0), ("free_bytes", 0.4), ("available_bytes", 0.3)) for row in disk(name, field, [round(size * share)] * 3)]
+    recording = kept(tmp_path, {"network": held, "filesystems": room})
+    found = stack(recording, "net.link[interface]", (0, 2))
+    same(found.values, [[125e6, 125e6], [12.5e6, NAN]])
+    used = stack(recording, "fs.capacity[mount]", (0, 2))
+    assert (used.keys, used.unit, used.mean) == (["/data", "/"], "B", pytest.approx(660))
+    same(used.values, [[600, 600], [60, 60]])
+    same(series(recording, "fs.capacity[kind=available][mount=/]", (0, 2)).values, [30, 30])
+
+
+def test_events_are_preferred_but_for_those_far_from_the_device(tmp_path: Path) -> None:
+    counted = {"diskstats": disk("sda", "reads", [0, 1000, 2000])}
+    events = [Event(START + place * 10**8) for place in range(1, 11)]
+    near = kept(tmp_path / "near", counted, events=events)
+    assert series(near, "io.ops", (0, 2)).source == "block"
+    found = query(near, "io.ops", from_ns=START, until_ns=START + 2 * SECOND, interval_ns=SECOND, source="diskstats")
+    assert isinstance(found, Series)
+    assert (found.source, found.total) == ("diskstats", 2000)
+    far = kept(tmp_path / "far", counted, events=events, source="syscall")
+    assert series(far, "io.ops", (0, 2)).source == "diskstats"
+    # what counters can't tell, events do
+    assert stack(far, "io.ops[process]", (0, 2)).source == "syscall"
+
+
+def test_what_cannot_be_asked_of_counters(tmp_path: Path) -> None:
+    recording = kept(tmp_path, {"diskstats": disk("sda", "reads", [0, 1])})
+    for name, source, says in (("io.ops[process]", None, "do not tell the process"), ("cpu.utilization", None, "holds no counters of cpu"),
+                               ("io.queue", "block", "comes of the counters of diskstats alone"), ("io.ops[latency]", None, "latency"),
+                               ("file.ops", None, "holds no events of syscall")):
+        with pytest.raises(UsageError) as error:
+            query(recording, name, source=source)
+        assert says in error.value.message
+        assert error.value.hint
+    with pytest.raises(UsageError, match="comes of counters, and a trace has none"):
+        query(trace_of([Event(1)], tmp_path / "t.csv"), "cpu.utilization")
+
+
+def test_what_is_available(tmp_path: Path) -> None:
+    counted = kept(tmp_path / "c", {"diskstats": disk("sda", "reads", [0, 1]), "cpu": disk("", "user", [0, 1])})
+    found = {each.entry.name: each for each in available(counted)}
+    assert set(found) == set(CATALOGUE)
+    assert (found["io.ops"].source, found["io.ops"].breakdowns) == ("diskstats", ("op", "device"))
+    assert found["cpu.utilization"].counted
+    assert found["net.bytes"].why_not == "there are no counters of network"
+    assert found["file.ops"].why_not == "there is nothing of syscall"
+    trace = Trace(trace_of([Event(1)], tmp_path / "t.csv").path)
+    by_trace = {each.entry.name: each.source for each in available(trace)}
+    assert by_trace["io.ops"] == "csv"
+    assert by_trace["cpu.utilization"] == ""
+    for each in found.values():
+        if each.source:
+            for field in each.breakdowns:
+                query(counted, f"{each.entry.name}[{field}]")
+
+
+growths = some.lists(some.integers(0, 10**6), min_size=1, max_size=20)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None)
+@given(growths, some.integers(1, 7), some.data())
+def test_sums_of_columns_are_the_growth_of_the_counter(tmp_path_factory: pytest.TempPathFactory, growth: list[int], parts: int,
+                                                       data: some.DataObject) -> None:
+    """However a span is cut into columns and windows, what is counted adds up to the last reading less the first."""
+    folder = tmp_path_factory.mktemp("growth")
+    values = [0, *np.cumsum(growth).tolist()]
+    recording = kept(folder, {"diskstats": disk("sda", "reads", values)})
+    whole = series(recording, "io.ops", (0, len(growth)), parts / 3)
+    assert whole.total == values[-1]
+    cut = data.draw(some.integers(0, len(growth)))
+    if 0 < cut < len(growth):
+        assert series(recording, "io.ops", (0, cut)).total == values[cut]
+        assert series(recording, "io.ops", (cut, len(growth))).total == values[-1] - values[cut]
+    assert not (whole.values < 0).any()
