@@ -73,6 +73,15 @@ _FIXED = [
     *(Metric(f"host.pressure.{resource}.{share}", f"time in which {whose} waited for {name}", "1", None, "difference", "mean")
       for resource, name in (("io", "I/O"), ("cpu", "CPU"), ("memory", "memory"))
       for share, whose in (("some", "some task"), ("full", "all tasks"))),
+    Metric("zfs.arc.hit_ratio", "reads served from the ARC", "1", None, "difference", "mean"),
+    Metric("zfs.arc.size", "ARC, mean", "B", None),
+    Metric("zfs.txg.sync.p50", "time of syncing a transaction group, median", "s", "lower", "ratio", "max"),
+    Metric("zfs.txg.sync.max", "time of syncing a transaction group, longest", "s", "lower", "ratio", "max", "nothing"),
+    Metric("zfs.dirty.max", "dirty bytes of a transaction group, most", "B", None, "ratio", "max", "nothing"),
+    Metric("zfs.tx.delayed", "transactions delayed by the write throttle", "1/s", None, "difference"),
+    Metric("zfs.zil.commits", "commits of the intent log", "1/s", None, "difference"),
+    Metric("vdev.read.wait", "pool: mean latency of a read in all queues and at the disks", "s", "lower", "ratio", "mean"),
+    Metric("vdev.write.wait", "pool: mean latency of a write in all queues and at the disks", "s", "lower", "ratio", "mean"),
     Metric("target.compression", "achieved compression, bytes in files over room taken", "", None, "ratio", "mean"),
     Metric("target.fill", "share of the target in use after the run", "1", None, "difference", "mean"),
     Metric("write.amplification", "device bytes written per byte that the load wrote, within the window", "", "lower", "ratio", "mean"),
@@ -88,7 +97,7 @@ _BY_NAME = {metric.name: metric for metric in _FIXED}
 _OPERATION = re.compile(rf"({'|'.join(OPERATIONS)})\.(iops|bw|ios|bytes|time)")
 _SUMMARY = re.compile(rf"({'|'.join(OPERATIONS)})\.(lat|clat|slat)\.(mean|min|max|stddev|p(\d{{1,2}}(?:\.\d+)?|100))")
 
-_OF_DEVICE = re.compile(r"(device\.[a-z.]+)\[(.+)\]")
+_OF_DEVICE = re.compile(r"((?:device|vdev)\.[a-z.]+)\[(.+)\]")
 _PER_SECOND = re.compile(rf"({'|'.join(OPERATIONS)})\.(lat|clat|slat)")
 """A series only: its mean over the window is `write.lat.mean`, as fio itself measured it."""
 

@@ -18,6 +18,7 @@ from iolab.formats.tables import DeviceTable, HostTable
 from iolab.hosts.fake import FakeHost
 from iolab.sources.recorded import RecordedSource
 from support.acting import fake_host
+from support.zfs_machine import with_zfs
 
 STATUS = "/recording/status.json"
 
@@ -28,8 +29,8 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def host() -> FakeHost:
-    made = fake_host()
+def host(kind: str) -> FakeHost:
+    made = with_zfs(fake_host(), kind)
     made.files = RecorderFiles(made.files, made.clock)
     return made
 

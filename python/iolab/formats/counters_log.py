@@ -49,11 +49,12 @@ def detect_log(kind: str, head: bytes) -> bool | None:
     return None if mark.startswith(head) else False
 
 
-def read_log(kind: str, data: bytes, where: str, parse: Parse, what: str) -> tuple[list[Reading], Damage]:
+def read_log(kind: str, data: bytes, where: str, parse: Parse, what: str, end: str | None = None) -> tuple[list[Reading], Damage]:
     """The whole readings of a log in order of time, and its damaged lines.
 
     Args:
         what: what the kind's lines are, for messages: "a device's counters".
+        end: the line that every reading ends with, where names come and go; None where a reading is whole that has all names.
 
     Raises FormatError: nothing in the file, another format or a newer one, no whole reading.
     """
@@ -63,16 +64,17 @@ def read_log(kind: str, data: bytes, where: str, parse: Parse, what: str) -> tup
         newer = first.startswith(f"{_FAMILY}{kind} ")
         raise FormatError(f"'{first[:60]}' is no header of this log" if not newer else f"log of a newer kind: '{first[:60]}'",
                           where=f"{where}:1", hint="a newer iolab reads it" if newer else f"it begins with '{header(kind)}'")
-    readings, damaged = _readings(text, parse, what)
+    readings, damaged = _readings(text, parse, what, end)
     if not readings:
         raise FormatError("no whole reading in the log", where=where)
     return readings, damaged
 
 
-def _readings(text: str, parse: Parse, what: str) -> tuple[list[Reading], Damage]:
+def _readings(text: str, parse: Parse, what: str, end: str | None) -> tuple[list[Reading], Damage]:
     lines = text.split("\n")
     readings: list[Reading] = []
     damaged: Damage = []
+    ended = 0
     if lines[-1]:
         damaged.append((len(lines), "cut off: no line end"))
     for number, line in enumerate(lines[1:-1], 2):
@@ -82,12 +84,16 @@ def _readings(text: str, parse: Parse, what: str) -> tuple[list[Reading], Damage
             if len(stamp) == 2 == len(fields) - 1 and max(stamp) < 2**63:
                 readings.append(Reading(number, stamp[0], stamp[1]))
                 continue
+        elif readings and line == end:
+            ended = len(readings)
+            continue
         elif readings and (found := parse(line)) is not None:
             readings[-1].counters[found[0]] = found[1]
             continue
         if line.strip():
             damaged.append((number, f"neither a reading's time nor {what}"))
-    return _in_order(_without_torn_end(readings, damaged), damaged), damaged
+    whole = _without_torn_end(readings, damaged) if end is None else _without_unended(readings, ended, damaged)
+    return _in_order(whole, damaged), damaged
 
 
 def _without_torn_end(readings: list[Reading], damaged: Damage) -> list[Reading]:
@@ -100,6 +106,14 @@ def _without_torn_end(readings: list[Reading], damaged: Damage) -> list[Reading]
         return readings
     damaged.append((last.line, "the last reading is cut off and left out"))
     return readings[:-1]
+
+
+def _without_unended(readings: list[Reading], ended: int, damaged: Damage) -> list[Reading]:
+    """The readings without a last one that its end is missing of."""
+    if ended < len(readings):
+        damaged.append((readings[-1].line, "the last reading is cut off and left out"))
+        return readings[:-1]
+    return readings
 
 
 def _in_order(readings: list[Reading], damaged: Damage) -> list[Reading]:

@@ -15,6 +15,8 @@ _HEAD = 65536
 """Bytes that formats are shown: enough for messages before the JSON, and for any header."""
 
 _NAMES = (
+    *((re.compile(rf"^{kind}\.log$"), kind) for kind in (
+        "arcstats", "zil", "dmu_tx", "dmu_tx_assign", "txgs", "objset", "zpool-iostat", "zpool-latency", "zpool-sizes")),
     (re.compile(r"_(?:bw|iops|lat|clat|slat)(?:\.\d+)?\.log$"), "fio-log"),
     (re.compile(r"fio.*\.json$|\.fio\.json$"), "fio-json"),
     (re.compile(r"iostat.*\.json$"), "iostat-json"),

@@ -13,7 +13,7 @@ from ..errors import FormatError
 from ..formats.detect import detect
 from ..formats.tables import DeviceSamples, DeviceTable, FioLogTable, FioOutput, HostTable
 from ..verdict import Verdict
-from . import device_metrics, fio_metrics, monitor_metrics, target_metrics
+from . import device_metrics, fio_metrics, monitor_metrics, target_metrics, zfs_metrics
 from .evidence import measured_files, read_environment, read_io_log
 from .facts import DamagedFile, Monitor, RunFacts
 from .gates.base import Gate
@@ -77,6 +77,7 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
     verdict = Verdict.of(reason for gate in gates for reason in gate.judge(facts))
     observations = [*fio_metrics.observations(facts), *device_metrics.observations(devices, read.device_files),
                     *_stall(facts, read), *monitor_metrics.observations(host, read.host_files),
+                    *zfs_metrics.observations(host, read.host_files),
                     *target_metrics.observations(facts)]
     return Derived(tuple(observations), verdict, tuple(series.values()), tuple(fio_metrics.histograms(facts)),
                    tuple(dict.fromkeys(read.assumptions)), environment, facts.options)

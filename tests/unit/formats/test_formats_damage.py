@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -114,4 +115,6 @@ def series(table: object) -> dict[object, list[float]]:
     if hasattr(table, "devices"):
         return {(device, name): values.tolist() for device, samples in table.devices.items()
                 for name, values in samples.columns.items()}
+    if hasattr(table, "columns"):  # a release's "no I/O here" is nan, which equals nothing
+        return {name: np.where(np.isnan(values), -1.0, values).tolist() for name, values in table.columns.items()}
     return {"time": table.time.tolist(), "value": table.value.tolist()}  # type: ignore[union-attr]

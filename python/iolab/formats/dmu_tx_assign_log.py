@@ -1,0 +1,49 @@
+"""iolab's log of how long transactions waited for a group, `# iolab dmu_tx_assign 1`: the pool's name, a tab, `<2^i> ns type count`; `end`.
+
+The kernel counts in its bucket 2^i what took more than 2^(i-1) and at most 2^i ns; on the grid, whose buckets hold their lower end and not
+their upper one, that is taken as [2^(i-1), 2^i): only waits of exactly a power of two are told a bucket too low. Buckets above the last
+that isn't 0 are not told: they are 0.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .counters_log import detect_log, read_log
+from .kstat_log import named_counter
+from .zfs_histograms import HistogramTable, histogram_table
+
+_BUCKET = re.compile(r"(\d{1,20}) ns", re.ASCII)
+
+
+class DmuTxAssignLog:
+    """Counts of waits per interval, by powers of two of nanoseconds."""
+
+    name = "dmu_tx_assign"
+
+    def detect(self, head: bytes, file_name: str) -> bool | None:
+        """Yes at the first line; None while that is not whole."""
+        return detect_log(self.name, head)
+
+    def read(self, data: bytes, where: str) -> HistogramTable:
+        """One histogram of all pools per interval; FormatError as `counters_log.read_log` says."""
+        readings, damaged = read_log(self.name, data, where, _parse, "a bucket of dmu_tx_assign", end="end")
+        grown: list[dict[int, int] | None] = []
+        for reading in readings:
+            row: dict[int, int] = {}
+            for name, (count,) in reading.counters.items():
+                n = max(int(name.rpartition("\t")[2]) - 1, 0)
+                row[n] = row.get(n, 0) + count
+            grown.append(row)
+        return histogram_table(self.name, "latency", readings, {("pool", "wait"): grown}, damaged)
+
+
+def _parse(line: str) -> tuple[str, list[int]] | None:
+    pool, tab, rest = line.partition("\t")
+    found = named_counter(rest) if tab and pool else None
+    match = _BUCKET.fullmatch(found[0]) if found is not None else None
+    if found is None or match is None or found[1][0] < 0:
+        return None
+    nanoseconds = int(match[1])
+    power = nanoseconds and nanoseconds & (nanoseconds - 1) == 0 and nanoseconds.bit_length() <= 64
+    return (f"{pool}\t{nanoseconds.bit_length() - 1}", found[1]) if power else None

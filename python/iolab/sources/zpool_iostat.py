@@ -1,0 +1,63 @@
+"""`zpool iostat` beside the run: rates and latencies of every vdev, and histograms of latency and of size.
+
+Rates (`zpool-iostat.log`) come of one zpool that reports again and again; -y leaves out the means since boot.
+
+Histograms (`zpool-latency.log`, `zpool-sizes.log`) can't come of it so: with an interval zpool prints counts per second, cut to whole
+numbers, and a lone I/O in 1.001 s is none. Without one it prints the counts since the pool was imported, exactly; so a shell asks for those
+again and again, on a beat of its own, and the differences lose nothing. Rows of zeros alone are left out, but for each vdev's first.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from .zpool_process import ZpoolProcess
+
+_READING = re.compile(rb"^@ ", re.MULTILINE)
+
+_STAMP = r"""read -r up _ </proc/uptime
+  echo "@ $(date +%s%N) ${up%.*}${up#*.}0000000"
+"""
+
+_RATES = _STAMP + r"""every=$1; shift
+for pool; do printf 'pool\t%s\n' "$pool"; done
+exec zpool iostat -HpyL -T u -l -v "$@" "$every"
+"""
+
+_COUNTS = r"""every=$(($1 * 100)); shift; next=
+while :; do
+  said=$(zpool iostat -HpL -v KIND "$@") || exit
+  STAMP  for pool; do printf 'pool\t%s\n' "$pool"; done
+  printf '%s\nend\n' "$said" | sed -E '/^(1|512)\t/!{/^[0-9]+(\t0)+$/d}'
+  now=${up%.*}${up#*.}
+  next=$((${next:-now} + every))
+  while [ "$next" -le "$now" ]; do next=$((next + every)); done
+  left=$((next - now))
+  sleep "$((left / 100)).$(printf %02d $((left % 100)))"
+done
+""".replace("STAMP", _STAMP)
+
+
+class ZpoolIostatSource(ZpoolProcess):
+    """Every vdev's operations, bytes and latencies per second, as `zpool iostat -l -v` has them."""
+
+    name: ClassVar[str] = "zpool-iostat"
+    script = _RATES
+    mark = re.compile(rb"^\d{9,11}$", re.MULTILINE)
+
+
+class ZpoolLatencySource(ZpoolProcess):
+    """Every vdev's I/Os by powers of two of their latency, in all and in each queue (`zpool iostat -w`)."""
+
+    name: ClassVar[str] = "zpool-latency"
+    script = _COUNTS.replace("KIND", "-w")
+    mark = _READING
+
+
+class ZpoolSizesSource(ZpoolProcess):
+    """Every vdev's I/Os by powers of two of their size, by themselves and put together (`zpool iostat -r`)."""
+
+    name: ClassVar[str] = "zpool-sizes"
+    script = _COUNTS.replace("KIND", "-r")
+    mark = _READING
