@@ -78,8 +78,8 @@ def _series(answer: Series) -> list[str]:
 def _stack(answer: Stack, top: int) -> list[str]:
     import numpy as np
 
+    from ..statistics.plain import averaged, largest
     from ..units import format_number, readable_unit
-    from .query_data import averaged, largest
 
     kept, rest = largest(answer, top)
     if not any(row.mean > 0 for row in [*kept, *([rest] if rest else [])]):

@@ -16,7 +16,8 @@ import numpy as np
 
 from ..recording.counts import HeatCounts
 from ..statistics.names import Statistic
-from .plain import bounds_of, check_size, heat_facts
+from ..statistics.plain import bounds_of, heat_facts
+from .plain import check_size
 
 MEDIA_TYPE = "application/vnd.iolab.heat"
 VERSION = 1
