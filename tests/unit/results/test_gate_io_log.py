@@ -12,17 +12,19 @@ from iolab import _core
 from iolab.results.derive import derive
 from iolab.results.model import RunPlan
 from iolab.verdict import Level, Reason
-from support.fio_files import job, output, write_run
+from support.fio_files import job, latency, output, write_run
 
 PLAN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={}, jobs=4, runtime=10.0, exit_code=0)
 BINS = {1_000_000: 39_000, 1_500_000: 900, 9_000_000: 100}
 
 
-def reasons(tmp_path: Path, said: Any, *, bins: dict[int, int] | None = None) -> list[Reason]:
+def reasons(tmp_path: Path, said: Any, *, bins: dict[int, int] | None = None, syncs: bool = False) -> list[Reason]:
     entry = job(latency_ns=1e6)
     entry["write"]["lat_ns"] |= {"N": entry["write"]["total_ios"]}
     if bins is not None:
         entry["write"]["lat_ns"] |= {"bins": {str(low): count for low, count in bins.items()}}
+    if syncs:
+        entry["sync"] = {"total_ios": 500, "lat_ns": {**latency(2e6), "bins": {"2000000": 1000}}}
     write_run(tmp_path, output(entry), plan=PLAN)
     if said is not None:
         (tmp_path / "log_ios.json").write_text(said if isinstance(said, str) else json.dumps(said))
@@ -37,6 +39,11 @@ def percentiles() -> dict[str, int | None]:
 
 def test_the_same_numbers_are_no_reason(tmp_path: Path) -> None:
     assert reasons(tmp_path, {"schema": 1, "events": {"write": 40_000}, "latency": {"write": percentiles()}}, bins=BINS) == []
+
+
+def test_syncs_are_in_no_log_of_fio(tmp_path: Path) -> None:
+    said = {"schema": 1, "events": {"write": 40_000}, "latency": {"write": percentiles()}}
+    assert reasons(tmp_path, said, bins=BINS, syncs=True) == []
 
 
 @pytest.mark.parametrize("said", [None, "", "{", "[]", "7"])

@@ -13,6 +13,9 @@ from .base import note
 PERCENTILES = ("50", "90", "99", "99.9", "99.99")
 """Of total latency, held against fio's own histogram."""
 
+LOGGED = ("read", "write", "trim")
+"""Operations that fio's log holds: its syncs are in its result alone."""
+
 LATENCY_BITS = 6
 """The recording's grid; fio's bins lie on it without moving a count."""
 
@@ -37,15 +40,16 @@ class IoLogGate:
             yield note("io-log", f"the log of every I/O is not in the recording: {problem}")
             return
         events, latency = said.get("events", {}), said.get("latency", {})
-        wrong = [words for operation in ("read", "write", "trim")
+        wrong = [words for operation in LOGGED
                  if (words := counted(operation, int(events.get(operation, 0)), facts.directions))]
         if said.get("damaged"):
             wrong.append(f"{said['damaged']} lines of fio's log are damaged")
         if wrong:
             yield note("io-log", f"the recording differs from fio's result: {'; '.join(wrong)}", events=dict(events))
             return
-        for operation, direction in facts.directions.items():
-            moved = _moved(latency.get(operation, {}), direction)
+        for operation in LOGGED:
+            direction = facts.directions.get(operation)
+            moved = _moved(latency.get(operation, {}), direction) if direction is not None and direction.ios else []
             if moved:
                 yield note("io-log", f"{operation}: percentiles of the recording differ from fio's: {', '.join(moved)}")
 
