@@ -1,0 +1,85 @@
+"""What the sources have in common that let another program run beside the load and speak into a file."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from signal import Signals
+from typing import ClassVar
+
+from ..clock import Clock
+from ..hosts.base import Host, Process
+
+
+class Beside(ABC):
+    """One process, its words in one file, its complaints in a hidden one that is removed where it stays empty.
+
+    Attributes:
+        readings: whole readings in the file; lost: readings that were due and are not there.
+        trouble: why it ended by itself, empty where it lived.
+    """
+
+    name: ClassVar[str]
+    mark: ClassVar[re.Pattern[bytes]]
+    """What each reading has once."""
+    ended_by: ClassVar[Signals] = Signals.SIGTERM
+
+    def __init__(self, interval: int, host: Host, clock: Clock) -> None:
+        self._interval, self._host, self._clock = interval, host, clock
+        self._process: Process | None = None
+        self._log = self._errors = Path()
+        self._origin = self._seen = 0.0
+        self.readings = 0
+        self.lost = 0
+        self.trouble = ""
+
+    def due(self) -> float:
+        """When to look next whether it lives."""
+        return self._seen + self._interval
+
+    def poll(self) -> None:
+        """Look whether it lives."""
+        if self._process is None or self._clock.monotonic() < self.due() - 1e-9:
+            return
+        self._seen = self._clock.monotonic()
+        self._look(self._process)
+
+    def latest(self) -> Mapping[str, float]:
+        """Nothing: what it writes is read when the run is over."""
+        return {}
+
+    def stop(self) -> None:
+        """End it where it still runs, and count what it wrote against what was due."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        self._look(process)
+        if not self.trouble:
+            process.end(first=self.ended_by)
+        with contextlib.suppress(OSError):
+            self.readings = len(self.mark.findall(self._log.read_bytes()))
+        due = 1 + int((self._clock.monotonic() - self._origin) / self._interval + 1e-9)
+        # its own clock starts a little after ours: the last reading may be on its way
+        self.lost = max(0, due - 1 - self.readings)
+        with contextlib.suppress(OSError):
+            if not self._errors.stat().st_size:
+                self._errors.unlink()
+
+    def _begin(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+        """Start it; RunError where it can't be started."""
+        self.readings = self.lost = 0
+        self.trouble = ""
+        self._log, self._errors = log, log.parent / f".{self.name}.stderr"
+        self._origin = self._seen = self._clock.monotonic()
+        self._process = self._host.start(list(command), cwd=log.parent, stdout=log, stderr=self._errors, environment=dict(environment))
+
+    def _look(self, process: Process) -> None:
+        if not self.trouble and (code := process.wait(0)) is not None:
+            words = ""
+            with contextlib.suppress(OSError):
+                words = self._errors.read_text("utf-8", "replace").strip().partition("\n")[0][:120]
+            passed = self._clock.monotonic() - self._origin
+            self.trouble = f"ended by itself within {passed:.0f} s, exit code {code}{': ' if words else ''}{words}"
