@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import struct
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,19 @@ class Control:
                 channel.close()
 
 
+def _connect(channel: socket.socket, name: str, timeout: float) -> None:
+    """Connect; a recorder whose queue is full takes the next ones within a moment."""
+    limit = time.monotonic() + timeout
+    while True:
+        try:
+            channel.connect(name)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= limit:
+                raise
+            time.sleep(0.02)
+
+
 def say(directory: Path, words: Mapping[str, Any], *, timeout: float = 10.0) -> dict[str, Any]:
     """Say something to the recorder of a recording; its answer. RunError where there is none, or it can't do it."""
     where = directory / NAME
@@ -157,7 +171,7 @@ def say(directory: Path, words: Mapping[str, Any], *, timeout: float = 10.0) -> 
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
             channel.settimeout(timeout)
             with _short(directory) as name:
-                channel.connect(name)
+                _connect(channel, name, timeout)
             channel.sendall(json.dumps(words).encode() + b"\n")
             data = b""
             while not data.endswith(b"\n"):
