@@ -31,8 +31,8 @@ systemctl set-default multi-user.target >/dev/null 2>&1
 systemctl mask apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer \
   systemd-tmpfiles-clean.timer sysstat.service sysstat-collect.timer sysstat-summary.timer systemd-logind.service systemd-binfmt.service \
   getty@tty1.service serial-getty@ttyS0.service systemd-pstore.service >/dev/null 2>&1
-mkdir -p /etc/ssh/sshd_config.d /root/.ssh
-chmod 700 /root/.ssh
+mkdir -p /etc/ssh/sshd_config.d ~root/.ssh
+chmod 700 ~root/.ssh
 cat > /etc/ssh/sshd_config.d/rig.conf <<'SSHD'
 PermitRootLogin prohibit-password
 PasswordAuthentication no

@@ -31,9 +31,14 @@ def there(local: Path) -> str:
     return f"{mirror_root()}/at{local.absolute()}"
 
 
+def work_root() -> str:
+    """The directory there of all `work_place`s."""
+    return f"{mirror_root()}/running"
+
+
 def work_place(local: Path) -> str:
     """Where programs there work that here would in a directory: beside all others, so that one can be surveyed and removed by itself."""
-    return f"{mirror_root()}/work/{hashlib.sha256(os.fsencode(local.absolute())).hexdigest()[:16]}"
+    return f"{work_root()}/{hashlib.sha256(os.fsencode(local.absolute())).hexdigest()[:16]}"
 
 
 def scratch_on(host: Host, local: Path) -> str:

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from ..errors import RunError, UsageError
 from .base import Completed
-from .mirror import LOCAL_FILE, here, mirror_root, there, work_place
+from .mirror import LOCAL_FILE, here, mirror_root, there, work_place, work_root
 from .options import Options
 from .ssh_channel import Channel, Destination, HostLost
 from .ssh_clock import HostClock, Offset, measure
@@ -224,7 +224,7 @@ class SshHost:
         used = {place for one in self._open if not one.over for place in one.places}
         for place in process.places - used:
             self.call("remove", path=work_place(place), allow=60)
-            self.call("prune", base=mirror_root(), path=f"{mirror_root()}/work")
+            self.call("prune", base=mirror_root(), path=work_root())
 
     @property
     def generation(self) -> int:
