@@ -127,8 +127,8 @@ def test_a_page_of_a_recording_says_whose(recording: Path, tmp_path: Path, capsy
 
 def test_whose_adds_up(recording: Path) -> None:
     from iolab.recording.recording import Recording
+    from iolab.statistics.breakdown import dimensions_of
     from iolab.statistics.query import heat
-    from iolab.statistics.whose import dimensions_of
 
     whole = heat(Recording(recording), "latency", interval_ns=10**9)
     found, left = dimensions_of([Recording(recording)], whole, lambda each, where: heat(each, "latency", where=where, interval_ns=10**9))

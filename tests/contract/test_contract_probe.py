@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.probe import PROBE, ROOT, TRACEFS, Events, Probe, events_of, instances_of, loop_device, need_probe, need_tracing, number_of
+from support.probe import PROBE, ROOT, TRACEFS, Events, Probe, events_of, instances_of, need_probe, need_tracing, number_of
+from support.recorded import device_in_memory
 
 FAKES = ROOT / "tests/data/tracefs"
 
@@ -47,19 +48,9 @@ def as_nobody(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def device() -> Iterator[str]:
-    """A loop device in memory."""
-    need_tracing()
-    memory = Path("/dev/shm")
-    if not memory.is_dir():
-        pytest.skip("no file system in memory for the loop device")
-    place = memory / f"iolab-test-{os.getpid()}"
-    place.mkdir()
-    try:
-        with loop_device(place) as device:
-            yield device
-    finally:
-        place.rmdir()
+def device(tmp_path: Path) -> Iterator[str]:
+    with device_in_memory(tmp_path, 256 << 20) as node:
+        yield node
 
 
 def load(fio: str, device: str, *options: str) -> dict[str, Any]:

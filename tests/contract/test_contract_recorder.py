@@ -22,10 +22,12 @@ import pytest
 
 from iolab.errors import RunError
 from iolab.hosts.leftovers import start_ticks
-from iolab.recorder.program import probe_path
 from iolab.recording.recording import Recording
 from iolab.results.evidence import read_plan, run_directories
 from iolab.results.open import Results
+from support.disks import need_loops
+from support.probe import need_tracing
+from support.recorded import device_in_memory
 
 KILLS = int(os.environ.get("IOLAB_KILLS", "2"))
 INSTANCES = Path("/sys/kernel/tracing/instances")
@@ -35,35 +37,15 @@ pytestmark = pytest.mark.real
 
 @pytest.fixture(scope="module")
 def able() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("recording block needs root")
-    try:
-        probe = probe_path()
-    except RunError as error:
-        pytest.skip(str(error))
-    found = subprocess.run([probe, "--check"], capture_output=True, text=True, check=False)
-    can = json.loads(found.stdout)["sources"]["block"] if found.returncode == 0 else {"available": False, "words": [found.stderr.strip()]}
-    if not can["available"]:
-        pytest.skip(f"this machine's kernel can't be traced: {'; '.join(can['words'])}")
-    if not os.access("/dev/loop-control", os.W_OK) or shutil.which("losetup") is None:
-        pytest.skip("no loop devices")
+    need_tracing()
+    need_loops()
 
 
 @pytest.fixture
 def device(able: None, tmp_path: Path) -> Iterator[str]:
-    """A loop device of 64 MiB in memory where that is to be had."""
-    shared = Path("/dev/shm")
-    place = shared if shared.is_dir() and os.access(shared, os.W_OK) else tmp_path
-    image = place / f"iolab-test-{os.getpid()}-{time.monotonic_ns()}.img"
-    image.write_bytes(b"\0" * (64 << 20))
-    made = subprocess.run(["losetup", "--find", "--show", str(image)], capture_output=True, text=True, check=False)
-    if made.returncode:
-        image.unlink()
-        pytest.skip(f"no loop device can be attached: {made.stderr.strip()}")
-    node = made.stdout.strip()
-    yield node
-    subprocess.run(["losetup", "--detach", node], check=False)
-    image.unlink()
+    with device_in_memory(tmp_path) as node:
+        yield node
+
 
 
 def load(node: str, seconds: float, report: Path | None = None, **options: object) -> list[str]:

@@ -1,4 +1,4 @@
-"""The probe at work in a test: its frames, read back, and loop devices for it to watch."""
+"""The probe at work in a test: its frames, read back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -135,24 +134,6 @@ def events_of(probe: Probe, source: str = "block") -> Events:
             parts[name].append(known[np.where(np.frombuffer(frame[f"{name}_valid"], "u1") == 1, ids, len(known) - 1)])
     empty: list[Any] = [np.array([])]
     return Events({name: np.concatenate(parts.get(name) or empty) for name in [*_NUMBERS, "op", *_NAMES]})
-
-
-@contextlib.contextmanager
-def loop_device(directory: Path, size: str = "256M") -> Iterator[str]:
-    """A loop device on a file of its own, both removed afterwards; left out where there are none."""
-    image = directory / "disk.img"
-    with image.open("wb") as file:
-        file.truncate(int(size.rstrip("M")) << 20)
-    made = subprocess.run(["losetup", "--find", "--show", str(image)], capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        image.unlink()
-        pytest.skip(f"no loop device: {made.stderr.strip()}")
-    device = made.stdout.strip()
-    try:
-        yield device
-    finally:
-        subprocess.run(["losetup", "--detach", device], check=False)
-        image.unlink()
 
 
 def number_of(device: str) -> str:

@@ -6,11 +6,13 @@ import random
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 
 from iolab import _core
-from iolab.recording.schema import EVENTS, SAMPLES
+from iolab.recording.recording import Recording
+from iolab.recording.schema import EVENTS, SAMPLES, schema_of
 from iolab.recording.writer import RecordingWriter
 
 SECOND = 1_000_000_000
@@ -71,3 +73,9 @@ def write_until_killed(directory: Path) -> None:
 
 if __name__ == "__main__":
     write_until_killed(Path(sys.argv[1]))
+
+
+def unsealed(recording: Recording, kind: Literal["events", "samples"] = "events") -> pa.Table:
+    """What is not sealed yet, with every column, in the order it was appended."""
+    table = recording.snapshot(kind)[1]
+    return schema_of(kind).empty_table() if table is None else table

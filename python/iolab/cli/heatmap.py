@@ -187,7 +187,7 @@ def _whose(events: list[Events], counts: HeatCounts, read: Callable[[Events, Whe
     """Counts of each value of a dimension, and the dimensions that there are too many events for."""
     from ..recording.breakdown import dimensions
     from ..recording.trace import Trace
-    from ..statistics.whose import dimensions_of
+    from ..statistics.breakdown import dimensions_of
 
     traces = [each for each in events if isinstance(each, Trace)]
     if len(traces) == len(events):

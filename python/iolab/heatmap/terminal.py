@@ -12,6 +12,7 @@ from .figure import Layout, Panel
 from .legend import legend_text
 from .raster import Pixels, colours, row_of_pixel
 from .theme import DARK, GREY, LIGHT, Theme, rgb
+from .words import kind_of
 
 Mode: TypeAlias = Literal["truecolor", "256", "grey", "text"]
 MODES: tuple[Mode, ...] = ("truecolor", "256", "grey", "text")
@@ -186,7 +187,7 @@ def _time_axis(panel: Panel) -> list[str]:
 def _legend(panel: Panel, mode: Mode, theme: Theme) -> str:
     """The scale: counts at both ends with what lies between."""
     low, high = (legend_text(panel, level) for level in (0.0, 1.0))
-    what = "time in a cell" if panel.weight == "time" else "I/Os in a cell"
+    what = f"{kind_of(panel.y, panel.weight)} in a cell"
     if panel.signed:
         scale = "- = fewer, + # more" if mode == "text" else _ramp(theme.signed if mode != "grey" else GREY.signed, mode)
         return f"{what}: {'-' + high.lstrip('+')} {scale} {high}, by {panel.scale.kind}"

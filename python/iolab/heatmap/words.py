@@ -31,8 +31,13 @@ def amount(counts: HeatCounts, value: float) -> str:
     return quantity(value, "ns") if counts.weight == "time" else _counted(counts, round(value))
 
 
+def kind_of(y: str, weight: str) -> str:
+    """What a map's cells hold: time, readings of counters, or I/Os."""
+    return "time" if weight == "time" else "readings" if y == "utilization" else "I/Os"
+
+
 def _counted(counts: HeatCounts, count: int) -> str:
-    return f"{number(count)} reading{'' if count == 1 else 's'}" if counts.y == "utilization" else ios(count)
+    return f"{number(count)} {kind_of(counts.y, 'count').removesuffix('s' if count == 1 else '')}"
 
 
 def headline(label: str, counts: HeatCounts, cells: Cells) -> str:

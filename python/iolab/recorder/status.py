@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,11 +52,3 @@ def write_status(directory: Path, status: Status, now_ns: int) -> None:
     with contextlib.suppress(OSError):
         fresh.write_text(json.dumps({**status.as_data(), "written_ns": now_ns}) + "\n", "utf-8")
         fresh.replace(path)
-
-
-def read_status(text: str) -> Mapping[str, Any]:
-    """The data of a `status.json`; ValueError where it is none of this schema."""
-    data = json.loads(text)
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA or not isinstance(data.get("events"), dict):
-        raise ValueError("no status of a recording")
-    return data

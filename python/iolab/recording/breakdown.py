@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from .conditions import NAMES, Where
 from .counts import HeatCounts, alike, merge
 from .trace import Trace
+
+_Events = TypeVar("_Events")
 
 MOST = 8
 """Values of a dimension that are told apart; the rest are one part, `other`."""
@@ -45,11 +48,17 @@ def dimensions(traces: Sequence[Trace], whole: HeatCounts,
             left.append(name)
             continue
         budget -= len(values) * size
-        parts = [merge(alike([read(trace, {name: [value]}) for trace in traces])) for value in values]
-        same = alike([whole, *parts])[1:]
-        named = list(zip(values, same, strict=True))
-        rest = whole.minus([part for part in same if len(part.count)])
-        if len(rest.count):
-            named.append(("other", rest))
-        found.append(Dimension(name, tuple(named)))
+        found.append(dimension(name, values, traces, whole, read))
     return found, left
+
+
+def dimension(name: str, values: Sequence[str], held: Sequence[_Events], whole: HeatCounts,
+              read: Callable[[_Events, Where], HeatCounts]) -> Dimension:
+    """The parts of a map that are of these values, those with a count, and `other` for the rest; `read` as for `dimensions`."""
+    parts = [merge(alike([read(each, {name: [value]}) for each in held])) for value in values]
+    same = alike([whole, *parts])[1:]
+    named = [(value, part) for value, part in zip(values, same, strict=True) if len(part.count)]
+    rest = whole.minus([part for _, part in named])
+    if len(rest.count):
+        named.append(("other", rest))
+    return Dimension(name, tuple(named))

@@ -74,14 +74,6 @@ class Recording:
         return [(path, facts["damaged"]) for kind in KINDS
                 for _, path, facts in sealed_facts(self.path, kind, self._facts.dropped_through) if "damaged" in facts]
 
-    def hot_events(self) -> pa.Table:
-        """Events that are not sealed yet, with every column, in the order they were appended."""
-        return self._hot_table("events")
-
-    def hot_samples(self) -> pa.Table:
-        """Samples that are not sealed yet."""
-        return self._hot_table("samples")
-
     def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], pa.Table | None]:
         """(sealed segments, table of what is hot, None where nothing is) of one moment: no row is missing or there twice, though a
         writer seals meanwhile."""
@@ -152,12 +144,6 @@ class Recording:
         return [Segment(number, path, "sealed", each["first_ns"], each["last_ns"],
                         {source: int(counts["events"]) for source, counts in each["sources"].items()}, each)
                 for number, path, each in sealed_facts(self.path, kind, self.facts.dropped_through) if each["first_ns"] is not None]
-
-    def _hot_table(self, kind: Kind) -> pa.Table:
-        from .schema import schema_of
-
-        hot = self.snapshot(kind)[1]
-        return schema_of(kind).empty_table() if hot is None else hot
 
     def _hot_batches(self, kind: Kind) -> dict[int, HotRead]:
         """What hot files hold, by number. One that vanishes meanwhile has been sealed, and is found there."""

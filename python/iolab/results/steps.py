@@ -18,7 +18,6 @@ from ..formats.fio_json import FioJson
 from ..formats.fio_log import FioLog
 from ..formats.fio_pool import pool_jobs
 from ..formats.tables import FioJob, FioLogTable, FioOutput
-from ..stats.knee import Knee, NoKnee, knee
 from ..verdict import Verdict
 from . import fio_metrics
 from .evidence import measured_files
@@ -164,22 +163,6 @@ def step_runs(run: Run, steps: Sequence[Step]) -> list[Run]:
                     offered_iops=step.facts.offered_iops, jobs=step.facts.jobs),
             run.evidence, step.observations, Verdict.of([*kept, *again]), run.environment, run.assumptions, run.options))
     return found
-
-
-def step_knee(steps: Sequence[Step], operation: str | None = None) -> tuple[Step, Knee] | NoKnee:
-    """The step at which more load begins to buy waiting, or why there is none (see `stats.knee`).
-
-    Args:
-        operation: `read`, `write`...; default the one that did most I/O in the last step.
-    """
-    if operation is None:
-        rates = {name.partition(".")[0]: each.value for step in steps for name, each in step.observations.items()
-                 if name.endswith(".iops") and not name.startswith("offered")}
-        operation = max(rates, key=lambda name: rates[name], default="")
-    points = [(step, step.value(f"{operation}.iops"), step.value(f"{operation}.lat.mean")) for step in steps]
-    whole = [(step, rate, delay) for step, rate, delay in points if rate and delay]
-    answer = knee([rate for _, rate, _ in whole], [delay for _, _, delay in whole])
-    return (whole[answer.index][0], answer) if isinstance(answer, Knee) else answer
 
 
 def _goes_on(planned: Sequence[Mapping[str, Any]], place: int) -> bool:

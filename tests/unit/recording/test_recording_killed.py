@@ -19,7 +19,7 @@ from iolab.recording.recording import Recording
 from iolab.recording.schema import EVENTS, schema_of
 from iolab.recording.writer import RecordingWriter
 from support import recordings
-from support.recordings import SECOND, START, events, rows_of, samples
+from support.recordings import SECOND, START, events, rows_of, samples, unsealed
 
 
 def everything(recording: Recording, kind: layout.Kind = "events") -> list[tuple[object, ...]]:
@@ -155,7 +155,7 @@ def test_a_hot_file_that_was_sealed_already_is_ignored(tmp_path: Path) -> None:
     log.close()
     recording = Recording(tmp_path / "r")
     assert len(everything(recording)) == 10
-    assert recording.hot_events().num_rows == 0
+    assert unsealed(recording).num_rows == 0
     RecordingWriter.reopen(tmp_path / "r").close()
     assert len(everything(recording)) == 10
     assert not log.path.exists()

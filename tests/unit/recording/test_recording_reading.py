@@ -19,7 +19,7 @@ from iolab.errors import IolabError, ResultsError
 from iolab.recording import layout
 from iolab.recording.recording import Recording
 from iolab.recording.writer import RecordingWriter
-from support.recordings import SECOND, START, events, rows_of, samples
+from support.recordings import SECOND, START, events, rows_of, samples, unsealed
 
 
 def create(path: Path) -> RecordingWriter:
@@ -187,13 +187,13 @@ def test_a_disk_that_refuses_to_seal_loses_nothing(tmp_path: Path, failing: str)
         with pytest.raises(ResultsError, match="No space left on device; free space there"):
             writer.seal()
         recording = Recording(tmp_path / "r")
-        assert rows_of(recording.hot_events()) == rows_of(events(10))
+        assert rows_of(unsealed(recording)) == rows_of(events(10))
         assert not list((tmp_path / "r").rglob(".*.tmp"))
         writer.append_events(events(10, 2))
-        assert recording.hot_events().num_rows == 20
+        assert unsealed(recording).num_rows == 20
     writer.seal()
     assert recording.summary().rows == 20
-    assert recording.hot_events().num_rows == 0
+    assert unsealed(recording).num_rows == 0
     writer.close()
 
 
@@ -233,4 +233,4 @@ def test_a_disk_that_fills_up(small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,size=16m", str(small_disk)], check=True)
     writer.close()
     assert recording.summary().rows == 1000 * kept
-    assert recording.hot_events().num_rows == 0
+    assert unsealed(recording).num_rows == 0

@@ -27,7 +27,7 @@ from iolab.recording.maps import LEAST_WIDTH, MOST_BUCKETS, WITHOUT, offset_widt
 from iolab.recording.recording import Recording
 from iolab.recording.schema import EVENTS, SAMPLES
 from iolab.recording.writer import RecordingWriter
-from support.recordings import SECOND, START, events, rows_of, samples
+from support.recordings import SECOND, START, events, rows_of, samples, unsealed
 
 
 def create(path: Path, **more: Any) -> RecordingWriter:
@@ -153,7 +153,7 @@ def test_extreme_values(tmp_path: Path) -> None:
 def test_samples_are_kept_beside_events(tmp_path: Path) -> None:
     with create(tmp_path / "r") as writer:
         writer.append_samples(samples(9))
-        assert Recording(tmp_path / "r").hot_samples().equals(pa.Table.from_batches([samples(9)]))
+        assert unsealed(Recording(tmp_path / "r"), "samples").equals(pa.Table.from_batches([samples(9)]))
         writer.append_events(events(5))
         writer.seal()
         writer.append_samples(samples(4, source="cpu"))

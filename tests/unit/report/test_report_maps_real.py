@@ -15,7 +15,7 @@ from iolab.results.open import Results
 from iolab.run.study import run_study
 from iolab.statistics.query import heat
 from support.acting import Listener
-from support.probe import loop_device, need_tracing
+from support.recorded import device_in_memory
 
 pytestmark = pytest.mark.real
 
@@ -55,8 +55,7 @@ def median(counts: object) -> float:
 
 
 def test_the_block_layer_stands_beside_fio_on_one_scale(fio: str, tmp_path: Path) -> None:
-    need_tracing()
-    with loop_device(tmp_path, "64M") as device:
+    with device_in_memory(tmp_path) as device:
         path = tmp_path / "study.toml"
         path.write_text(STUDY.format(device=device), "utf-8")
         heard = Listener()

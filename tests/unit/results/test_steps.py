@@ -17,8 +17,7 @@ from iolab.formats.fio_seconds import overlaps, rates_between
 from iolab.formats.tables import FioLogTable, FioOutput
 from iolab.results.marks import Mark
 from iolab.results.model import Run, RunPlan
-from iolab.results.steps import pool_run, read_steps, step_knee, step_runs, steps_of
-from iolab.stats.knee import NoKnee
+from iolab.results.steps import pool_run, read_steps, step_runs, steps_of
 from iolab.verdict import Level, Verdict
 from support.fio_files import job, output, write_run
 
@@ -130,14 +129,6 @@ def test_steps_are_runs_for_curves_with_their_own_saturation() -> None:
     assert [[reason.code for reason in each.verdict.reasons] for each in found] == [[], [], [], ["saturated"]]
     assert found[1].plan.window == ((T0 + 4) * 10**9, (T0 + 8) * 10**9)
     assert found[0].verdict.level is Level.OK
-
-
-def test_the_knee_is_a_step() -> None:
-    run, fio = apart()
-    found = step_knee(steps_of(run, fio, "fio.json", {}))
-    assert not isinstance(found, NoKnee)
-    assert found[0].levels == {"rate_iops": 400}
-    assert isinstance(step_knee(()), NoKnee)
 
 
 def test_a_run_s_own_rate_is_what_it_did_over_the_whole_window() -> None:

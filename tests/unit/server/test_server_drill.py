@@ -11,7 +11,7 @@ import pytest
 from iolab.recording.recording import Recording
 from iolab.server.drill import hierarchy, who
 from iolab.server.store import Store
-from support.recordings import START
+from support.recordings import START, unsealed
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def rows(recording: Path) -> list[dict[str, object]]:
 
     held = Recording(recording)
     tables = [pq.read_table(segment.path) for segment in held.segments() if segment.kind == "sealed"]
-    return [row for table in [*tables, held.hot_events()] for row in pa.table(table).to_pylist()]
+    return [row for table in [*tables, unsealed(held)] for row in pa.table(table).to_pylist()]
 
 
 def test_shares_are_those_of_the_events(store: Store, rows: list[dict[str, object]]) -> None:

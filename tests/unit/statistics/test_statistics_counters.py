@@ -24,6 +24,7 @@ from iolab.statistics.answers import Series, Stack
 from iolab.statistics.available import available
 from iolab.statistics.catalogue import CATALOGUE
 from iolab.statistics.query import query
+from support.recordings import unsealed
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND
@@ -47,7 +48,7 @@ def kept(folder: Path, readings: Mapping[str, list[Reading]], *, events: list[Ev
         if not (hot and place):
             writer.seal()
     if events:
-        made = recording_of(trace_of(events, folder / "e.csv"), folder / "e", source=source, hot=True).hot_events()
+        made = unsealed(recording_of(trace_of(events, folder / "e.csv"), folder / "e", source=source, hot=True))
         writer.append_events(made.cast(EVENTS).combine_chunks().to_batches()[0])
         writer.seal()
     if hot:

@@ -20,6 +20,7 @@ from iolab.statistics import over_time
 from iolab.statistics.answers import Series, Stack
 from iolab.statistics.engine import Engine
 from iolab.statistics.query import heat, query
+from support.recordings import unsealed
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND
@@ -28,7 +29,7 @@ START = 1_700_000_000 * SECOND
 def table(held: list[Event], folder: Path, source: str = "block") -> pa.RecordBatch:
     """Events as a batch."""
     made = recording_of(trace_of(held, folder / "made.csv"), folder / f"made-{source}-{len(held)}", source=source, hot=True)
-    return made.hot_events().combine_chunks().to_batches()[0]
+    return unsealed(made).combine_chunks().to_batches()[0]
 
 
 def live(folder: Path, *, retention: dict[str, int | None] | None = None, clock: FakeClock | None = None) -> RecordingWriter:

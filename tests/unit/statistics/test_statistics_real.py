@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from iolab.errors import RunError
-from iolab.recorder.program import probe_path
 from iolab.recording.recording import Recording
 from iolab.statistics.answers import Stack
 from iolab.statistics.query import query
+from support.recorded import device_in_memory
 
 SECOND = 10**9
 
@@ -27,28 +21,8 @@ pytestmark = pytest.mark.real
 
 @pytest.fixture
 def device(fio: str, tmp_path: Path) -> Iterator[str]:
-    """A loop device of 64 MiB in memory where that is to be had."""
-    if os.geteuid() != 0:
-        pytest.skip("recording block needs root")
-    try:
-        found = subprocess.run([probe_path(), "--check"], capture_output=True, text=True, check=False)
-    except RunError as error:
-        pytest.skip(str(error))
-    if found.returncode or not json.loads(found.stdout)["sources"]["block"]["available"]:
-        pytest.skip(f"this machine's kernel can't be traced: {found.stderr.strip()}")
-    if not os.access("/dev/loop-control", os.W_OK) or shutil.which("losetup") is None:
-        pytest.skip("no loop devices")
-    shared = Path("/dev/shm")
-    image = (shared if os.access(shared, os.W_OK) else tmp_path) / f"iolab-test-{os.getpid()}-{time.monotonic_ns()}.img"
-    image.write_bytes(b"\0" * (64 << 20))
-    made = subprocess.run(["losetup", "--find", "--show", str(image)], capture_output=True, text=True, check=False)
-    if made.returncode:
-        image.unlink()
-        pytest.skip(f"no loop device can be attached: {made.stderr.strip()}")
-    yield made.stdout.strip()
-    subprocess.run(["losetup", "--detach", made.stdout.strip()], check=False)
-    with contextlib.suppress(OSError):
-        image.unlink()
+    with device_in_memory(tmp_path) as node:
+        yield node
 
 
 @pytest.mark.figures

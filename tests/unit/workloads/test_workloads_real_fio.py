@@ -10,9 +10,8 @@ import pytest
 from iolab.compare.curves import curves
 from iolab.results.marks import read_marks
 from iolab.results.open import Results
-from iolab.results.steps import read_steps, step_knee, step_runs
+from iolab.results.steps import read_steps, step_runs
 from iolab.run.study import run_study
-from iolab.stats.knee import NoKnee
 from iolab.verdict import Level
 
 pytestmark = pytest.mark.real
@@ -75,7 +74,6 @@ def test_a_rising_rate_is_told_by_fio_itself_and_draws_a_curve(fio: str, tmp_pat
     drawn = curves(runs)
     assert drawn.load == "rate_iops"
     assert [point.load for point in drawn.curves[0].points] == [50.0, 100.0, 200.0]
-    assert isinstance(step_knee(steps), NoKnee)  # three levels have no shape
 
 
 def test_a_job_file_of_two_sections_runs_and_both_are_in_the_result(fio: str, tmp_path: Path) -> None:

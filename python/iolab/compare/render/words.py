@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...units import format_number, readable_unit, unit
-from ...verdict import Level
 from ..axes import axis_text, level_text
 from ..model import Cell, Change, Comparison, Key
 
@@ -131,11 +130,6 @@ _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 def marks(comparison: Comparison) -> dict[str, str]:
     """Footnote code to its mark."""
     return {code: str(number).translate(_SUPERSCRIPT) for number, code in enumerate(comparison.footnotes, 1)}
-
-
-def level_mark(level: Level) -> str:
-    """A verdict beside a number: `!` for SUSPECT, `x` for INVALID, nothing otherwise."""
-    return {Level.SUSPECT: "!", Level.INVALID: "x"}.get(level, "")
 
 
 def closing_lines(comparison: Comparison) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..recording.breakdown import MOST, Dimension
+from ..recording.breakdown import MOST, Dimension, dimension
 from ..recording.conditions import Where
-from ..recording.counts import HeatCounts, alike, merge
+from ..recording.counts import HeatCounts
 from .answers import Stack
 from .names import Statistic
 from .query import query
@@ -39,13 +39,7 @@ def dimensions_of(recordings: Sequence[Recording], whole: HeatCounts,
         if len(totals) < 2:
             continue
         budget -= len(values) * events
-        parts = [merge(alike([read(recording, {name: [value]}) for recording in recordings])) for value in values]
-        same = alike([whole, *parts])[1:]
-        named = [(value, part) for value, part in zip(values, same, strict=True) if len(part.count)]
-        rest = whole.minus([part for _, part in named])
-        if len(rest.count):
-            named.append(("other", rest))
-        found.append(Dimension(name, tuple(named)))
+        found.append(dimension(name, values, recordings, whole, read))
     return found, left
 
 
