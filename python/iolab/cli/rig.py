@@ -60,10 +60,12 @@ def build(rig: str) -> int:
 @click.option("--disk-size", type=_Size(), default="8g", show_default=True, metavar="SIZE", help="Size of each; sparse files here.")
 @click.option("--disk-iops", type=click.IntRange(1), metavar="N", help="I/Os a second that each can do. Default: no limit.")
 @click.option("--disk-mbps", type=click.IntRange(1), metavar="N", help="MB/s (10^6 bytes) that each can do. Default: no limit.")
+@click.option("--fast-disks", type=click.IntRange(0, 8), default=0, metavar="N",
+              help="Disks without a limit beside them, for a cache or a log: /dev/disk/by-id/virtio-fast0...")
 @click.option("--memory", type=_Size(), metavar="SIZE", help="Memory. Default: the recipe's.")
 @click.option("--cpus", type=click.IntRange(1, 64), metavar="N", help="CPUs. Default: this machine's, at most 4.")
-def up(rig: str, name: str | None, disks: int, disk_size: int, disk_iops: int | None, disk_mbps: int | None, memory: int | None,
-       cpus: int | None) -> int:
+def up(rig: str, name: str | None, disks: int, disk_size: int, disk_iops: int | None, disk_mbps: int | None, fast_disks: int,
+       memory: int | None, cpus: int | None) -> int:
     """Start a machine and wait until it answers."""
     from ..errors import UsageError
     from ..rigs.machine import up as start
@@ -75,7 +77,7 @@ def up(rig: str, name: str | None, disks: int, disk_size: int, disk_iops: int | 
     wanted = name or found.name
     if not wanted.replace("-", "").replace("_", "").replace(".", "").isalnum() or wanted.startswith("."):
         raise UsageError(f"'{wanted}' is no name of a machine", hint="letters, digits, '-', '_' and '.'")
-    state = start(found.name, wanted, Disks(disks, disk_size, disk_iops, disk_mbps * 1_000_000 if disk_mbps else None),
+    state = start(found.name, wanted, Disks(disks, disk_size, disk_iops, disk_mbps * 1_000_000 if disk_mbps else None, fast_disks),
                   memory or found.recipe.default_memory, cpus, say)
     click.echo(f"{state.name} is up: iolab run STUDY --host rig:{state.name}")
     return 0
@@ -99,7 +101,8 @@ def list_machines(style: str) -> int:
                   format_quantity(state.disk_bytes_per_s, "B/s", 3) if state.disk_bytes_per_s else ""]
         each = ", ".join(filter(None, limits)) or "no limit"
         alive = "up" if state.running else "ended by itself: 'iolab rig down' removes what is left"
-        click.echo(f"{state.name:<16}{state.rig:<12}{alive}; {state.disks} disks of {format_quantity(state.disk_bytes, 'B', 3)} ({each}), "
+        click.echo(f"{state.name:<16}{state.rig:<12}{alive}; {state.disks} disks of {format_quantity(state.disk_bytes, 'B', 3)} ({each})"
+                   f"{f' and {state.fast_disks} without a limit' if state.fast_disks else ''}, "
                    f"{format_quantity(state.memory_bytes, 'B', 3)}, {state.cpus} CPUs, {state.accelerator}, port {state.port}")
     return 0
 

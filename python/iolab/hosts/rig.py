@@ -28,7 +28,8 @@ class RigState:
     Attributes:
         rig: the recipe's name; name: the machine's. pid, started: of qemu; see `hosts.base.Process`.
         port: of ssh on 127.0.0.1. accelerator: `kvm` or `tcg`. begun_ns: when it was started, realtime.
-        disks, disk_bytes, disk_iops, disk_bytes_per_s: of its data disks; None for no limit. memory_bytes, cpus: its own.
+        disks, disk_bytes, disk_iops, disk_bytes_per_s: of its data disks; None for no limit. fast_disks: those beside them that
+        have none. memory_bytes, cpus: its own.
         version: of the image it was started from.
     """
 
@@ -46,6 +47,7 @@ class RigState:
     memory_bytes: int
     cpus: int
     version: str
+    fast_disks: int = 0
 
     @property
     def running(self) -> bool:

@@ -19,7 +19,7 @@ from ..errors import RunError, UsageError
 from ..hosts.leftovers import start_ticks
 from ..hosts.rig import MACHINES, STATE_FILE, RigHost, RigOptions, RigState, cache_home, machine_home, machines, rig_home
 from .build import image_version
-from .qemu import Disks, choose_accelerator, command, disk_name
+from .qemu import Disks, choose_accelerator, command, disk_file
 
 BOOT_SECONDS = {"kvm": 90.0, "tcg": 300.0}
 """Until ssh answers; an emulated machine needs about half a minute where it has two cores for itself."""
@@ -83,8 +83,8 @@ def command_line_of(name: str, words: tuple[str, ...]) -> list[str]:
 
 
 def _start(rig: str, name: str, home: Path, accelerator: str, disks: Disks, memory_bytes: int, cpus: int, version: str) -> RigState:
-    for number in range(disks.count):
-        with (home / disk_name(number)).open("wb") as file:
+    for disk in disks.names:
+        with disk_file(home, disk).open("wb") as file:
             file.truncate(disks.size_bytes)
     port = _free_port()
     key = (rig_home(rig) / "host_key.pub").read_text("utf-8").split()
@@ -103,7 +103,7 @@ def _start(rig: str, name: str, home: Path, accelerator: str, disks: Disks, memo
         raise RunError(f"qemu ended at once: {_last_words(home / 'qemu.log')}", where=f"rig:{name}")
     state = RigState(rig=rig, name=name, pid=popen.pid, started=started, port=port, accelerator=accelerator, begun_ns=time.time_ns(),
                      disks=disks.count, disk_bytes=disks.size_bytes, disk_iops=disks.iops, disk_bytes_per_s=disks.bytes_per_s,
-                     memory_bytes=memory_bytes, cpus=cpus, version=version)
+                     fast_disks=disks.fast, memory_bytes=memory_bytes, cpus=cpus, version=version)
     new = home / f"{STATE_FILE}.new"
     data = state.as_data()
     del data["running"]
@@ -127,9 +127,10 @@ def _await(state: RigState, home: Path) -> None:
     try:
         host.run(["systemctl", "is-system-running", "--wait"], timeout=BOOT_SECONDS[state.accelerator])
         host.run(["udevadm", "settle"], timeout=60)
-        found = [one for one in host.list_directory("/dev/disk/by-id") if one.startswith("virtio-disk")] if state.disks else []
-        if len(found) < state.disks:
-            raise RunError(f"shows {len(found)} of its {state.disks} disks", where=f"rig:{state.name}")
+        due = state.disks + state.fast_disks
+        found = [one for one in host.list_directory("/dev/disk/by-id") if one.startswith(("virtio-disk", "virtio-fast"))] if due else []
+        if len(found) < due:
+            raise RunError(f"shows {len(found)} of its {due} disks", where=f"rig:{state.name}")
     finally:
         host.close()
 

@@ -22,12 +22,18 @@ _PROBE_WORD = "rig-probe: booted"
 
 @dataclass(frozen=True)
 class Disks:
-    """Data disks: how many, how large each, and what each may do; None for no limit."""
+    """Data disks: how many, how large each, and what each may do; None for no limit. `fast`: how many more there are without any."""
 
     count: int
     size_bytes: int
     iops: int | None = None
     bytes_per_s: int | None = None
+    fast: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """Their serial numbers: in the machine they are /dev/disk/by-id/virtio-<name>."""
+        return [f"{kind}{number}" for kind, count in (("disk", self.count), ("fast", self.fast)) for number in range(count)]
 
 
 @dataclass(frozen=True)
@@ -67,19 +73,19 @@ def command(rig: str, accelerator: str, *, memory_bytes: int, cpus: int, port: i
     words = [*_base(rig, accelerator, memory_bytes, cpus), "-name", f"iolab-rig-{home.name}", "-serial", f"file:{home / 'console.log'}",
              "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22", "-device", "virtio-net-pci,netdev=net,romfile=",
              "-append", _append(accelerator)]
-    for number in range(disks.count):
-        limits = "".join(f",throttling.{name}={value}" for name, value in (("iops-total", disks.iops), ("bps-total", disks.bytes_per_s))
-                         if value is not None)
-        words += ["-object", f"iothread,id=thread{number}",
-                  "-drive", f"file={_escaped(home / disk_name(number))},if=none,id=disk{number},format=raw,cache=unsafe,aio=threads,"
-                            f"discard=unmap{limits}",
-                  "-device", f"virtio-blk-pci,drive=disk{number},serial=disk{number},iothread=thread{number}"]
+    held_back = "".join(f",throttling.{key}={value}" for key, value in (("iops-total", disks.iops), ("bps-total", disks.bytes_per_s))
+                        if value is not None)
+    for place, name in enumerate(disks.names):
+        words += ["-object", f"iothread,id=thread-{name}",
+                  "-drive", f"file={_escaped(disk_file(home, name))},if=none,id={name},format=raw,cache=unsafe,aio=threads,"
+                            f"discard=unmap{held_back if place < disks.count else ''}",
+                  "-device", f"virtio-blk-pci,drive={name},serial={name},iothread=thread-{name}"]
     return words
 
 
-def disk_name(number: int) -> str:
-    """File of a data disk; in the machine it is /dev/disk/by-id/virtio-disk<number>."""
-    return f"disk-{number}.raw"
+def disk_file(home: Path, name: str) -> Path:
+    """The file of a data disk."""
+    return home / f"{name}.raw"
 
 
 def _base(rig: str, accelerator: str, memory_bytes: int, cpus: int) -> list[str]:

@@ -195,8 +195,12 @@ def test_disks_get_their_limits_and_serial_numbers(tmp_path: Path) -> None:
     assert "throttling.iops-total=170,throttling.bps-total=120000000" in text
     assert "serial=disk0" in text
     assert "serial=disk1" in text
-    assert "a,,b/disk-1.raw" in text
+    assert "a,,b/disk1.raw" in text
     assert "restrict=on,hostfwd=tcp:127.0.0.1:2222-:22" in text
+    words = command("small", "tcg", memory_bytes=1 << 30, cpus=2, port=1, home=tmp_path, disks=Disks(1, 1 << 30, 170, fast=1))
+    limited, free = (next(word for word in words if f",id={name}," in word) for name in ("disk0", "fast0"))
+    assert "throttling" in limited
+    assert "throttling" not in free
     unlimited = command("small", "kvm", memory_bytes=1 << 30, cpus=2, port=1, home=tmp_path, disks=Disks(1, 1 << 30))
     assert "throttling" not in " ".join(unlimited)
 
