@@ -60,11 +60,11 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
     answer = query(opened, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=length, columns=_columns(style, asked.breakdown),
                    source=source)
     if style == "csv":
-        from .query_data import csv_lines
+        from ..statistics.written import csv_lines
 
         click.echo("\n".join(csv_lines(asked, answer, top)))
     elif style == "json":
-        from .query_data import as_json
+        from ..statistics.written import as_json
 
         click.echo(as_json(asked, answer, top))
     else:

@@ -55,8 +55,9 @@ def _type(part: dict[str, Any]) -> str:
     """A schema as a TypeScript type; an unforeseen shape is an error, so that no field turns `any` unnoticed."""
     if "$ref" in part:
         return str(part["$ref"]).rsplit("/", 1)[-1]
-    if "anyOf" in part:
-        return " | ".join(dict.fromkeys(_type(choice) for choice in part["anyOf"]))
+    choices = part.get("anyOf") or part.get("oneOf")
+    if choices:
+        return " | ".join(dict.fromkeys(_type(choice) for choice in choices))
     if "enum" in part or "const" in part:
         return " | ".join(json.dumps(value) for value in part.get("enum", [part.get("const")]))
     kind = part.get("type")

@@ -39,21 +39,21 @@ def application(store: Store, door: Door, exporter: metrics.Exporter | None = No
 
 
 def _endpoint(route: Route, store: Store, pool: Workers) -> Callable[[Request], Any]:
-    known = {parameter.name for parameter in route.parameters}
+    known = {parameter.name: parameter.most for parameter in route.parameters}
 
     async def endpoint(request: Request) -> Response:
         words = parameters(request.query_params.multi_items(), known)
         wanted = route.binary if route.binary is not None and binary.MEDIA_TYPE in request.headers.get("accept", "") else route.answer
-        content, kind = await pool.run(lambda: _written(wanted(store, words)))
+        content, kind = await pool.run(lambda: _written(wanted(store, words), route.kind if wanted is route.answer else binary.MEDIA_TYPE))
         return Response(content, media_type=kind, headers={"vary": "Accept"} if route.binary is not None else None)
 
     return endpoint
 
 
-def _written(answer: Model | bytes) -> tuple[bytes, str]:
-    """In the thread too: a large answer takes its time to be written."""
+def _written(answer: Model | bytes, kind: str) -> tuple[bytes, str]:
+    """In the thread too: a large answer takes its time to be written. `kind`: of bytes."""
     if isinstance(answer, bytes):
-        return answer, binary.MEDIA_TYPE
+        return answer, kind
     return answer.model_dump_json(by_alias=True).encode(), "application/json"
 
 

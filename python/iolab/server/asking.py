@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -12,20 +13,28 @@ from ..statistics.names import Statistic, parse
 from ..statistics.query import COLUMNS, query
 from ..statistics.times import parse_duration, parse_moment
 from .store import Opened, Store
+from .whole import whole
 
 LONGEST_NAME = 4096
 """Characters of a statistic's name, or of any other parameter."""
 MOST_COLUMNS = 4000
 MOST_KEYS = 1000
 TOP = 50
+SEPARATOR = "\0"
+
+ALL = "whole"
+"""The interval that is as long as the span."""
 
 Words = Mapping[str, str]
-"""Parameters of a request, each once."""
+"""Parameters of a request by name; of one that may be repeated the values are joined by NUL, which no value holds: see `several`."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of one recording; times in ns on its own clock, None where left open."""
+    """What is asked of one recording; times in ns on its own clock, None where left open.
+
+    `single`: whether all of the time is one column.
+    """
 
     recording: str
     opened: Opened
@@ -36,28 +45,36 @@ class Question:
     columns: int
     source: str | None
     top: int
+    single: bool = False
 
-    def answer(self, statistic: Statistic | None = None, *, columns: int | None = None) -> Answer:
+    def answer(self, statistic: Statistic | None = None) -> Answer:
         """The answer of the one executor, to this statistic or another one over the same span."""
-        return query(self.opened, statistic or self.statistic, from_ns=self.from_ns, until_ns=self.until_ns,
-                     interval_ns=self.interval_ns if columns is None else None, columns=self.columns if columns is None else columns,
-                     source=self.source)
+        found = query(self.opened, statistic or self.statistic, from_ns=self.from_ns, until_ns=self.until_ns, interval_ns=self.interval_ns,
+                      columns=self.columns, source=self.source)
+        return whole(found) if self.single else found
 
 
-def parameters(given: Iterable[tuple[str, str]], known: set[str], repeated: str | None = None) -> dict[str, str]:
-    """Parameters of a request by name, of one that may be repeated the last; UsageError for an unknown, too long or double one."""
+def parameters(given: Iterable[tuple[str, str]], known: Mapping[str, int]) -> dict[str, str]:
+    """Parameters of a request. `known`: how often each may be there at most. UsageError for an unknown, too long or too frequent one."""
     found: dict[str, str] = {}
+    times: Counter[str] = Counter()
     for name, value in given:
         if name not in known:
             raise UsageError(f"there is no parameter '{name[:40]}'", hint=f"there are {', '.join(sorted(known)) or 'none'}")
         if len(value) > LONGEST_NAME:
             raise UsageError(f"'{name}' has {len(value)} characters, and {LONGEST_NAME} are the most", where=name)
-        if name in found and name != repeated:
-            raise UsageError(f"'{name}' is there twice", where=name)
-        if "\0" in value:
+        times[name] += 1
+        if times[name] > known[name]:
+            raise UsageError(f"'{name}' is there {'twice' if known[name] == 1 else f'more than {known[name]} times'}", where=name)
+        if SEPARATOR in value:
             raise UsageError(f"'{name}' holds a NUL", where=name)
-        found[name] = value
+        found[name] = f"{found[name]}{SEPARATOR}{value}" if name in found else value
     return found
+
+
+def several(words: Words, name: str) -> list[str]:
+    """The values of a parameter that may be repeated, each once, in order."""
+    return list(dict.fromkeys(words[name].split(SEPARATOR))) if name in words else []
 
 
 def question_of(store: Store, words: Words) -> Question:
@@ -68,13 +85,21 @@ def question_of(store: Store, words: Words) -> Question:
     first, last = store.ends(name)
     from_ns, until_ns = _span(words, first, last)
     interval = None
-    if "interval" in words:
+    single = words.get("interval") == ALL
+    if "interval" in words and not single:
         interval = parse_duration(words["interval"])
         if interval < 1:
             raise UsageError("an interval is longer than nothing", where="interval", hint="such as 1s")
         columns_of(first if from_ns is None else from_ns, (last if until_ns is None else until_ns - 1), interval)
-    return Question(name, opened, statistic, from_ns, until_ns, interval, whole(words, "columns", COLUMNS, 1, MOST_COLUMNS),
-                    words.get("source"), whole(words, "top", TOP, 1, MOST_KEYS))
+    return Question(name, opened, statistic, from_ns, until_ns, interval, number(words, "columns", COLUMNS, 1, MOST_COLUMNS),
+                    words.get("source"), number(words, "top", TOP, 1, MOST_KEYS), single)
+
+
+def columned(question: Question) -> Question:
+    """The question, where it asks for columns of time; UsageError where all is to be one."""
+    if question.single:
+        raise UsageError(f"'{ALL}' is no interval of this", where="interval", hint="such as 1s")
+    return question
 
 
 def recording_of(store: Store, words: Words) -> str:
@@ -94,7 +119,7 @@ def needed(words: Words, name: str) -> str:
     return words[name]
 
 
-def whole(words: Words, name: str, default: int, least: int, most: int) -> int:
+def number(words: Words, name: str, default: int, least: int, most: int) -> int:
     """A parameter that is a whole number within bounds."""
     text = words.get(name)
     if text is None:

@@ -4,19 +4,26 @@
     head u32 · zero u32 · head: JSON in UTF-8, padded with spaces to a multiple of 8 · low u64[buckets] · high u64[buckets] ·
     counts u32|u64[cells] · column i32[cells] · bucket u32[cells]
 
-Buckets ascend, low <= value < high; cells ascend by column, then bucket, which is a place among the buckets.
+Buckets ascend, low <= value < high; cells ascend by column, then bucket, which is a place among the buckets. A map that is ready to be
+drawn has its rows for buckets, and no cells in its head; `sizes` there says how many of the cells are the map's, then each part's.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import struct
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ..recording.counts import HeatCounts
+from ..recording.counts import HeatCounts, Integers
+from ..report.heatmap_payload import HeatMapGroup, SparseCounts
 from ..statistics.names import Statistic
 from ..statistics.plain import bounds_of, heat_facts
+from .drawn import cells_in
+from .models import DrawnMap, Layers
 from .plain import check_size
 
 MEDIA_TYPE = "application/vnd.iolab.heat"
@@ -30,13 +37,49 @@ def encode(asked: Statistic, counts: HeatCounts) -> bytes:
     bounds = bounds_of(counts)
     indices = np.fromiter(bounds, dtype=np.int64, count=len(bounds))
     head = json.dumps({"schema": 1, "kind": "heat", **heat_facts(asked, counts)}, ensure_ascii=False).encode()
+    return _packed(head, list(bounds.values()), counts.count, counts.column, np.searchsorted(indices, counts.index))
+
+
+def drawn(made: DrawnMap) -> bytes:
+    """A map that is ready to be drawn in binary."""
+    bare, cells = _apart(made)
+    return _ready({**bare.model_dump(by_alias=True), "sizes": [len(each.counts) for each in cells]}, made.group, cells)
+
+
+def layers(made: Layers) -> bytes:
+    """A map told apart in binary."""
+    bare, cells = _apart(made.map)
+    head = made.model_copy(update={"map": bare}).model_dump(by_alias=True)
+    return _ready({**head, "sizes": [len(each.counts) for each in cells]}, made.map.group, cells)
+
+
+def _apart(made: DrawnMap) -> tuple[DrawnMap, list[SparseCounts]]:
+    """(the map without cells, those of the map and of each of its parts)."""
+    if made.group is None:
+        return made, []
+    none = SparseCounts(starts=[], rows=[], counts=[])
+    [one] = made.group.maps
+    dimensions = [dimension.model_copy(update={"parts": [part.model_copy(update={"cells": none}) for part in dimension.parts]})
+                  for dimension in one.dimensions]
+    bare = one.model_copy(update={"cells": none, "dimensions": dimensions})
+    return made.model_copy(update={"group": made.group.model_copy(update={"maps": [bare]})}), cells_in(made.group)
+
+
+def _ready(head: dict[str, Any], group: HeatMapGroup | None, cells: Sequence[SparseCounts]) -> bytes:
+    bounds = [] if group is None else [int(bound) for bound in group.bounds]
+    whole: list[Integers] = [np.concatenate([np.zeros(0, dtype=np.int64), *(np.array(values, dtype=np.int64) for values in lists)])
+                             for lists in ([each.counts for each in cells], [each.rows for each in cells])]
+    column = np.concatenate([np.zeros(0, dtype=np.int64), *(
+        np.repeat(np.arange(len(each.starts) - 1), np.diff(each.starts)) for each in cells)])
+    return _packed(json.dumps(head, ensure_ascii=False).encode(), list(itertools.pairwise(bounds)), whole[0], column, whole[1])
+
+
+def _packed(head: bytes, bounds: Sequence[tuple[int, int]], count: Integers, column: Integers, bucket: Integers) -> bytes:
     head += b" " * (-len(head) % 8)
-    wide = len(counts.count) > 0 and int(counts.count.max()) >= 2**32
-    parts = [
-        _HEAD.pack(b"ioHm", VERSION, int(wide), 0, len(counts.count), len(bounds), len(head), 0), head,
-        np.array([low for low, _ in bounds.values()], dtype="<u8").tobytes(),
+    wide = len(count) > 0 and int(count.max()) >= 2**32
+    return b"".join([
+        _HEAD.pack(b"ioHm", VERSION, int(wide), 0, len(count), len(bounds), len(head), 0), head,
+        np.array([low for low, _ in bounds], dtype="<u8").tobytes(),
         # the last bucket of all ends at 2^64, which no u64 holds
-        np.array([min(high, 2**64 - 1) for _, high in bounds.values()], dtype="<u8").tobytes(),
-        counts.count.astype("<u8" if wide else "<u4").tobytes(), counts.column.astype("<i4").tobytes(),
-        np.searchsorted(indices, counts.index).astype("<u4").tobytes()]
-    return b"".join(parts)
+        np.array([min(high, 2**64 - 1) for _, high in bounds], dtype="<u8").tobytes(),
+        count.astype("<u8" if wide else "<u4").tobytes(), column.astype("<i4").tobytes(), bucket.astype("<u4").tobytes()])

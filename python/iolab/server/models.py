@@ -180,6 +180,74 @@ class DrawnMap(Whole):
     group: HeatMapGroup | None
 
 
+class Layers(Whole):
+    """A heat map told apart by a field: `map` has one dimension, whose parts are the keys in the order they were asked for, then all
+    others together where these are asked for; together they are the map, on the same columns and rows."""
+
+    kind: Literal["layers"] = "layers"
+    statistic: str
+    by: str
+    keys: list[str]
+    rest: bool
+    map: DrawnMap
+
+
+class Extreme(Model):
+    """A column of time with its value, per second (levels and shares: on average)."""
+
+    from_ns: int
+    until_ns: int
+    value: float | int
+
+
+class Extremes(Whole):
+    """The moments with the largest or smallest values, in that order, the earlier first among equals.
+
+    statistic: what was looked at, a number over time: without the breakdown that was asked for. Columns that the span cuts, and those
+    of which a part was not recorded, are left out. columns: how many were compared.
+    """
+
+    statistic: str
+    which: Literal["max", "min"]
+    unit: str
+    interval_ns: int
+    columns: int
+    moments: list[Extreme]
+    notes: list[str]
+
+
+class SignedCells(Model):
+    """Values by column: those of column c are `rows[k]`, `values[k]` for k from `starts[c]` to `starts[c + 1]`."""
+
+    starts: list[int]
+    rows: list[int]
+    values: list[float]
+
+
+class Difference(Whole):
+    """Two ranges of time of one heat map on one grid, of equal length, both widened to whole columns.
+
+    `group` has two maps, the other range first; column 0 of one begins at other_from_ns, of the other at from_ns; null where neither holds
+    anything. `cells`: the range's counts less the other's, per second recorded, in the group's rows; columns of which one was not
+    recorded at all are in `gaps` instead: (first, one past the last). covered_ns, other_covered_ns: how much of each was recorded.
+    """
+
+    kind: Literal["difference"] = "difference"
+    statistic: str
+    interval_ns: int
+    columns: int
+    from_ns: int
+    until_ns: int
+    other_from_ns: int
+    other_until_ns: int
+    covered_ns: int
+    other_covered_ns: int
+    group: HeatMapGroup | None
+    cells: SignedCells
+    gaps: list[tuple[int, int]]
+    notes: list[str]
+
+
 class Share(Model):
     """A value of a dimension: I/Os inside the rectangle and outside of it, and its share of each (null where there are none at all)."""
 
@@ -302,5 +370,6 @@ class Tick(Whole):
 
 
 ANSWERS: dict[str, type[Model]] = {each.__name__: each for each in (
-    Problem, Recordings, Statistics, SeriesAnswer, StackAnswer, HeatAnswer, DrawnMap, Who, Hierarchy, Marks, Losses, Tick)}
-"""Every whole answer, by name."""
+    Problem, Recordings, Statistics, SeriesAnswer, StackAnswer, HeatAnswer, DrawnMap,
+    Layers, Extremes, Difference, Who, Hierarchy, Marks, Losses, Tick)}
+"""Every answer to a question, by name."""

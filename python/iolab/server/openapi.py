@@ -10,8 +10,11 @@ from pydantic.json_schema import models_json_schema
 
 from ..report.schema import typescript
 from . import binary
+from .alert import ALERTS
 from .models import ANSWERS
-from .routes import PREFIX, ROUTES, Parameter, Route
+from .parameters import Parameter
+from .routes import PREFIX, ROUTES, Route
+from .sheet import SHEETS
 from .stream import PARAMETERS as STREAM
 
 SCHEMA_FILE = Path("schemas/api.json")
@@ -54,12 +57,13 @@ def write(root: Path) -> list[Path]:
 
 
 def _schemas(template: str) -> dict[str, Any]:
-    return models_json_schema([(model, "serialization") for model in ANSWERS.values()], ref_template=template)[1]
+    return models_json_schema([(model, "serialization") for model in (ANSWERS | SHEETS | ALERTS).values()], ref_template=template)[1]
 
 
 def _operation(route: Route) -> dict[str, Any]:
     refs = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in route.models]
-    content: dict[str, Any] = {"application/json": {"schema": refs[0] if len(refs) == 1 else {"oneOf": refs}}}
+    schema: dict[str, Any] = {"type": "string"} if not refs else refs[0] if len(refs) == 1 else {"oneOf": refs}
+    content: dict[str, Any] = {route.kind: {"schema": schema}}
     if route.binary is not None:
         content[binary.MEDIA_TYPE] = {"schema": {"type": "string", "format": "binary"}}
     return {"operationId": route.path.strip("/"), "summary": route.about, "parameters": [_parameter(each) for each in route.parameters],
@@ -67,7 +71,7 @@ def _operation(route: Route) -> dict[str, Any]:
 
 
 def _parameter(each: Parameter) -> dict[str, Any]:
-    return {"name": each.name, "in": "query", "required": each.required, "description": each.about, "schema": each.schema}
+    return {"name": each.name, "in": each.place, "required": each.required, "description": each.about, "schema": each.schema}
 
 
 def _problems() -> dict[str, Any]:

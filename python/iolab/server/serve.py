@@ -48,7 +48,7 @@ def listen(host: str, port: int, *, token: str | None = None) -> Listener:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError):
-        raise UsageError(f"there is no host '{host}'", where="--host", hint="a name or address of this machine") from None
+        raise UsageError(f"there is no host '{host}'", where="--listen", hint="a name or address of this machine") from None
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -58,7 +58,8 @@ def listen(host: str, port: int, *, token: str | None = None) -> Listener:
         listener.listen(128)
     except OSError as error:
         listener.close()
-        hint = "choose another with --port" if isinstance(error, PermissionError) or "in use" in str(error) else "--host names this machine"
+        taken = isinstance(error, PermissionError) or "in use" in str(error)
+        hint = "choose another with --port" if taken else "--listen names this machine"
         raise RunError(f"can't listen there: {error.strerror or error}", where=f"{host}:{port}", hint=hint) from None
     listener.setblocking(False)
     bound = ipaddress.ip_address(str(listener.getsockname()[0]).split("%")[0])

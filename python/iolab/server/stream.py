@@ -16,12 +16,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..errors import IolabError, UsageError
+from ..errors import IolabError
 from ..statistics.names import parse
-from .asking import LONGEST_NAME, Words, parameters, recording_of, whole
+from .asking import LONGEST_NAME, Words, number, parameters, recording_of, several
 from .listing import facts_of
 from .models import Model, Problem, Tick
-from .routes import DRAWN, RECORDING, SOURCE, TOPMOST, Parameter, ask
+from .parameters import DRAWN, RECORDING, SOURCE, TOPMOST, Parameter
+from .queries import ask
 from .status import counts, status_of
 from .store import Store
 from .work import Busy, Workers
@@ -157,17 +158,15 @@ def tick_of(store: Store, name: str) -> Tick:
 
 def stream_path(streams: Streams) -> Callable[[Request], Any]:
     """The endpoint; what is asked is looked at before the stream begins, so that a mistake is an answer of its own."""
-    known = {parameter.name for parameter in PARAMETERS}
+    known = {parameter.name: parameter.most for parameter in PARAMETERS}
 
     async def endpoint(request: Request) -> Response:
-        words = parameters(request.query_params.multi_items(), known, repeated="statistic")
+        words = parameters(request.query_params.multi_items(), known)
+        statistics = several(words, "statistic")
         words.pop("statistic", None)
-        statistics = list(dict.fromkeys(request.query_params.getlist("statistic")))
-        if len(statistics) > MOST_STATISTICS:
-            raise UsageError(f"{len(statistics)} statistics are too many for one stream", hint=f"{MOST_STATISTICS} are the most")
         for statistic in statistics:
             parse(statistic)
-        seconds = whole(words, "seconds", 60, 1, LONGEST_WINDOW)
+        seconds = number(words, "seconds", 60, 1, LONGEST_WINDOW)
         words.pop("seconds", None)
         recording = recording_of(streams.store, words)
         words |= {"from": f"-{seconds}s", "interval": f"{-(-seconds // 600)}s"}

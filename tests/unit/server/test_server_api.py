@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -50,41 +48,15 @@ def test_moments_may_be_nanoseconds(client: TestClient) -> None:
     assert found["total"] == asked(client, "query", **words, **{"from": "1s", "to": "2s"})["total"] > 0
 
 
-def decoded(data: bytes) -> dict[str, Any]:
-    """A map in binary, read by its description in docs/reference/api.md."""
-    magic, version, flags, zero, cells, buckets, length, rest = struct.unpack_from("<4sBBHIIII", data)
-    assert (magic, version, zero, rest) == (b"ioHm", 1, 0, 0)
-    head = json.loads(data[24:24 + length])
-    parts, place = [], 24 + length
-    assert place % 8 == 0
-    for kind, count in (("<u8", buckets), ("<u8", buckets), ("<u8" if flags & 1 else "<u4", cells), ("<i4", cells), ("<u4", cells)):
-        parts.append(np.frombuffer(data, kind, count, place))
-        place += parts[-1].nbytes
-    assert place == len(data)
-    low, high, count_, column, bucket = parts
-    return {**head, "column": column.tolist(), "low": low[bucket].tolist(), "high": high[bucket].tolist(), "count": count_.tolist()}
-
-
-@pytest.mark.parametrize("statistic", ["io.ops[latency]", "io.ops[op=write][offset]", "io.ops[latency>=1h][latency]"])
-def test_binary_maps_hold_what_json_holds(statistic: str, client: TestClient) -> None:
-    words = {"recording": "rec", "statistic": statistic, "interval": "1s"}
-    answer = client.get("/api/v1/query", params=words, headers={"accept": "application/vnd.iolab.heat, application/json;q=0.5"})
-    assert answer.headers["content-type"] == "application/vnd.iolab.heat"
-    assert decoded(answer.content) == asked(client, "query", **words)
-    # what is no map stays JSON
-    other = client.get("/api/v1/query", params={**words, "statistic": "io.ops"}, headers={"accept": "application/vnd.iolab.heat"})
-    assert other.json()["kind"] == "series"
-
-
-def test_counts_beyond_32_bits_are_binary_as_well() -> None:
-    from iolab.recording.counts import HeatCounts
-    from iolab.recording.grids import LogLinear
-    from iolab.server.binary import encode
-    from iolab.statistics.names import parse
-
-    whole = np.array([0, 1], dtype=np.int64)
-    counts = HeatCounts("latency", 0, 1, LogLinear(6), whole, whole, np.array([2**40, 3], dtype=np.int64))
-    assert decoded(encode(parse("io.ops[latency]"), counts))["count"] == [2**40, 3]
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("top", [[], ["--top", "2"]])
+def test_csv_is_what_the_terminal_writes(statistic: str, top: list[str], client: TestClient, recording: Path,
+                                         capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert run(["query", str(recording), statistic, "--format", "csv", "--from", "1s", "--interval", "500ms", *top]) == 0
+    words = {"recording": "rec", "statistic": statistic, "from": "1s", "interval": "500ms"} | ({"top": top[1]} if top else {})
+    answer = client.get("/api/v1/export", params=words)
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    assert answer.content == capsysbinary.readouterr().out
 
 
 def test_a_drawn_map_has_every_count(client: TestClient) -> None:

@@ -21,7 +21,8 @@ from support.service import TOKEN
 load_all_checks()
 HELD = CHECKS.get_by_names(["not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance"])
 KNOWN = {"recording": ["rec", "t.csv"], "statistic": ["io.ops", "io.bytes[op]", "io.ops[latency]", "io.ops[op=write][offset]"],
-         "from": ["-10s", "1s"], "to": ["3s", "-1s"], "interval": ["1s"], "low": ["1us"], "high": ["10ms"], "source": ["block", "csv"]}
+         "from": ["-10s", "1s"], "to": ["3s", "-1s"], "interval": ["1s"],
+         "other_from": ["4s"], "other_to": ["6s"], "by": ["op", "process"], "low": ["1us"], "high": ["10ms"], "source": ["block", "csv"]}
 """What is there, so that answers are held to the document as well as refusals."""
 ENDING = {*(f"/api/v1{route.path}" for route in ROUTES), "/metrics"}
 
@@ -42,6 +43,8 @@ def apis(store: Store) -> dict[str, Any]:
 def with_known(found: dict[str, Any]) -> dict[str, Any]:
     for path in found["paths"].values():
         for parameter in path["get"]["parameters"]:
+            if parameter["name"] == "key":
+                parameter["schema"]["items"] = {"enum": ["read", "write"]}
             if parameter["name"] in KNOWN:
                 parameter["schema"] = {"enum": KNOWN[parameter["name"]]}
             parameter["required"] |= parameter["name"] == "recording"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ..statistics.answers import Answer, Series, Stack
-    from ..statistics.names import Statistic
+from ..recording.counts import UNITS, HeatCounts
+from .answers import Answer, Series, Stack
+from .names import Statistic
+from .plain import as_data, bounds_of, largest, number
 
 
 def seconds(ns: int) -> str:
@@ -20,10 +20,6 @@ def seconds(ns: int) -> str:
 
 def csv_lines(asked: Statistic, answer: Answer, top: int | None) -> list[str]:
     """Lines of CSV: `time_s,value`, `time_s,<breakdown>,value` or `time_s,low,high,count`; where nothing was recorded a value is empty."""
-    from ..recording.counts import UNITS, HeatCounts
-    from ..statistics.answers import Stack
-    from ..statistics.plain import bounds_of, largest
-
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if isinstance(answer, HeatCounts):
@@ -44,9 +40,7 @@ def csv_lines(asked: Statistic, answer: Answer, top: int | None) -> list[str]:
 
 
 def as_json(asked: Statistic, answer: Answer, top: int | None) -> str:
-    """`{"schema": 1, ...}`: see `statistics.plain.as_data`."""
-    from ..statistics.plain import as_data
-
+    """`{"schema": 1, ...}`: see `plain.as_data`."""
     return json.dumps({"schema": 1, **as_data(asked, answer, top)}, ensure_ascii=False)
 
 
@@ -55,7 +49,5 @@ def _time(answer: Series | Stack, column: int) -> str:
 
 
 def _value(value: float) -> str:
-    from ..statistics.plain import number
-
     found = number(value)
     return "" if found is None else str(found)

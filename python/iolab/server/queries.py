@@ -1,0 +1,47 @@
+"""The answer to a statistic: as data, ready to be drawn, in binary, as CSV."""
+
+from __future__ import annotations
+
+from ..recording.counts import HeatCounts
+from ..statistics.answers import Stack
+from ..statistics.written import csv_lines
+from . import binary
+from .asking import Words, question_of
+from .drawn import drawn
+from .models import Model
+from .plain import check_size, plain
+from .store import Store
+
+
+def ask(store: Store, words: Words) -> Model:
+    """The answer to a statistic."""
+    question = question_of(store, words)
+    answer = question.answer()
+    if isinstance(answer, HeatCounts) and words.get("drawn") == "true":
+        return drawn(question.statistic, answer, question.recording)
+    return plain(question.statistic, answer, question.top)
+
+
+def ask_binary(store: Store, words: Words) -> bytes | Model:
+    """The same, a heat map in binary."""
+    question = question_of(store, words)
+    answer = question.answer()
+    if not isinstance(answer, HeatCounts):
+        return plain(question.statistic, answer, question.top)
+    if words.get("drawn") == "true":
+        return binary.drawn(drawn(question.statistic, answer, question.recording))
+    return binary.encode(question.statistic, answer)
+
+
+def export(store: Store, words: Words) -> bytes:
+    """The answer as CSV, all keys of a stack unless `top` is given."""
+    question = question_of(store, words)
+    answer = question.answer()
+    top = question.top if "top" in words else None
+    if isinstance(answer, HeatCounts):
+        check_size(4 * len(answer.count))
+    elif isinstance(answer, Stack):
+        check_size(3 * (len(answer.keys) if top is None else min(top, len(answer.keys)) + 1) * answer.values.shape[1])
+    else:
+        check_size(2 * len(answer.values))
+    return ("\n".join(csv_lines(question.statistic, answer, top)) + "\n").encode()
