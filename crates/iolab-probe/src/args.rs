@@ -15,6 +15,7 @@ iolab-probe --check [--tracefs DIR]        say as JSON what this machine can do
   --exclude-pid PID   leave out the I/O of this process (its own is always left out); may be given several times
   --ring-kib N        size of each processor's trace ring (default: 2 s at 100 000 I/O/s, less on small machines)
   --interval-ms N     time between readings of counters (default 1000)
+  --lease-s N         end where standard input says nothing for so long: who is far away may be gone without a word
   --tracefs DIR       where tracefs is mounted (default: /sys/kernel/tracing, then /sys/kernel/debug/tracing)
 
 Standard input closed, a line `stop` on it, SIGTERM or SIGINT end it in order; standard output closed ends it at once.
@@ -38,6 +39,8 @@ pub struct Settings {
     pub ring_kib: Option<u64>,
     /// Milliseconds between readings of counters.
     pub interval_ms: u64,
+    /// Seconds of silence on standard input that mean its end.
+    pub lease_s: Option<u64>,
     /// Where tracefs is, where it is said.
     pub tracefs: Option<PathBuf>,
 }
@@ -62,6 +65,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Failu
         excluded: Vec::new(),
         ring_kib: None,
         interval_ms: 1000,
+        lease_s: None,
         tracefs: None,
     };
     let mut check = false;
@@ -74,7 +78,8 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Failu
                 check = true;
                 continue;
             }
-            "--source" | "--device" | "--mount" | "--exclude-pid" | "--ring-kib" | "--interval-ms" | "--tracefs" => {}
+            "--source" | "--device" | "--mount" | "--exclude-pid" | "--ring-kib" | "--interval-ms" | "--lease-s"
+            | "--tracefs" => {}
             _ => return Err(Failure::usage(format!("unknown argument '{name}'; --help lists them"))),
         }
         let value = arguments.next().ok_or_else(|| Failure::usage(format!("{name} needs a value")))?;
@@ -90,6 +95,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Failu
             "--exclude-pid" => settings.excluded.push(number(&name, &text, 1, u64::from(u32::MAX))? as u32),
             "--ring-kib" => settings.ring_kib = Some(number(&name, &text, 4, 4 << 20)?),
             "--interval-ms" => settings.interval_ms = number(&name, &text, 10, 3_600_000)?,
+            "--lease-s" => settings.lease_s = Some(number(&name, &text, 1, 86_400)?),
             _ => settings.tracefs = Some(PathBuf::from(value)),
         }
     }
@@ -143,6 +149,7 @@ mod tests {
             "--exclude-pid 0 --source block",
             "--ring-kib 1 --source block",
             "--interval-ms x --source counters",
+            "--lease-s 0 --source counters",
             "block",
         ] {
             assert_eq!(parsed(line).unwrap_err().code, crate::failure::USAGE, "{line}");

@@ -1,6 +1,9 @@
 //! The source `counters`: the kernel's own counts, read once in a while. What is read is on the list below, and nothing else.
 
 use crate::capacity::{file_systems, links};
+use crate::kstats::{self, Groups};
+use crate::peers::Peers;
+use crate::sock_diag::SockDiag;
 use iolab_core::frames::samples::Samples;
 use std::path::Path;
 
@@ -69,27 +72,77 @@ const NETWORK: [&str; 16] = [
 ];
 
 /// Sources of samples.
-pub const SOURCES: [&str; 5] = ["diskstats", "cpu", "memory", "network", "filesystems"];
+pub const SOURCES: [&str; 9] =
+    ["diskstats", "cpu", "memory", "network", "filesystems", "tcp", "arcstats", "zil", "txgs"];
 
 /// Readings that wait, by source.
+type Waiting = [Samples; SOURCES.len()];
+
+/// What could not be read: of which source, how much of it where that is known, in words.
+pub type Missed = (&'static str, Option<u64>, &'static str);
+
+/// Readings that wait, by source, and what is needed for the next ones.
 #[derive(Debug, Default)]
 pub struct Counters {
-    samples: [Samples; 5],
-    /// Files that could not be read.
-    pub missed: u64,
+    samples: Waiting,
+    tcp: Option<SockDiag>,
+    peers: Peers,
+    groups: Groups,
+    /// What could not be read since it was last taken.
+    pub missed: Vec<Missed>,
 }
 
 impl Counters {
+    /// Look at what there is to be read.
+    pub fn start() -> Self {
+        Self { tcp: SockDiag::open().ok(), ..Self::default() }
+    }
+
     /// Read everything once.
     pub fn read(&mut self, time_ns: i64) {
+        let mut missed = 0;
         for (path, take) in FILES {
             match std::fs::read_to_string(path) {
                 Ok(text) => take(&text, time_ns, &mut self.samples),
-                Err(_) => self.missed += 1,
+                Err(_) => missed += 1,
             }
+        }
+        if missed > 0 {
+            self.missed.push(("counters", Some(missed), "files of counters that could not be read"));
         }
         links(Path::new("/sys/class/net"), time_ns, &mut self.samples[3]);
         file_systems(time_ns, &mut self.samples[4]);
+        self.connections(time_ns);
+        self.kstats(Path::new(kstats::PLACE), time_ns);
+    }
+
+    fn connections(&mut self, time_ns: i64) {
+        let Some(diag) = &mut self.tcp else { return };
+        match self.peers.read(diag, time_ns, &mut self.samples[5]) {
+            Ok(true) => {}
+            Ok(false) => {
+                self.missed.push((
+                    "tcp",
+                    None,
+                    "connections ended faster than the kernel could tell: what they last moved",
+                ));
+            }
+            // a kernel without the module for it, or a container that may not ask: there is nothing to be asked again
+            Err(_) => self.tcp = None,
+        }
+    }
+
+    fn kstats(&mut self, place: &Path, time_ns: i64) {
+        for (number, name) in [(6, "arcstats"), (7, "zil")] {
+            // most machines have no OpenZFS, and it may be loaded later
+            if let Ok(text) = std::fs::read_to_string(place.join(name)) {
+                kstats::named(&text, time_ns, &mut self.samples[number]);
+            }
+        }
+        let missed = self.groups.read(place, time_ns, &mut self.samples[8]);
+        if missed > 0 {
+            self.missed.push(("txgs", Some(missed), "transaction groups that passed between two readings"));
+        }
     }
 
     /// Payloads of frames with all readings, by source.
@@ -99,7 +152,7 @@ impl Counters {
     }
 }
 
-type Take = fn(&str, i64, &mut [Samples; 5]);
+type Take = fn(&str, i64, &mut Waiting);
 
 const FILES: [(&str, Take); 5] = [
     ("/proc/diskstats", |text, time, samples| diskstats(text, time, &mut samples[0])),
@@ -198,10 +251,30 @@ mod tests {
 
     #[test]
     fn this_machine_is_read() {
-        let mut counters = Counters::default();
+        let mut counters = Counters::start();
         counters.read(1);
-        assert_eq!(counters.missed, 0);
-        // a machine may have no file system on a device of its own
-        assert!((4..=5).contains(&counters.payloads().len()));
+        assert_eq!(counters.missed, []);
+        // a machine may have no file system on a device of its own, no connections to ask for, no OpenZFS
+        assert!((4..=SOURCES.len()).contains(&counters.payloads().len()));
+        assert!(counters.payloads().is_empty());
+    }
+
+    #[test]
+    fn counters_of_openzfs() {
+        let place = std::env::temp_dir().join(format!("iolab-zfs-{}", std::process::id()));
+        std::fs::create_dir_all(place.join("tank")).unwrap();
+        std::fs::write(place.join("arcstats"), "1 1\nname type data\nhits 4 7\n").unwrap();
+        let row = |txg: u32| format!("{txg} 1 C 1 2 3 4 5 6 7 8 9\n");
+        std::fs::write(place.join("tank/txgs"), row(5)).unwrap();
+        let mut counters = Counters::default();
+        counters.kstats(&place, 1);
+        assert_eq!(counters.payloads().len(), 2);
+        std::fs::write(place.join("tank/txgs"), row(8)).unwrap();
+        counters.kstats(&place, 2);
+        std::fs::remove_dir_all(&place).unwrap();
+        assert_eq!(counters.missed.iter().map(|each| (each.0, each.1)).collect::<Vec<_>>(), [("txgs", Some(2))]);
+        counters.payloads();
+        counters.kstats(&place, 3);
+        assert!(counters.payloads().is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! `iolab-probe`: reads the kernel's trace rings and counters, writes frames to standard output. The one part of iolab that
-//! runs as root: it opens no socket, starts no program, and makes nothing but its own tracefs instances, which go with it.
+//! runs as root: it opens no socket but one to the kernel's own counts of connections, starts no program, and makes nothing but
+//! its own tracefs instances, which go with it.
 
 mod args;
 mod block;
@@ -15,9 +16,12 @@ mod files;
 mod files_mounts;
 mod files_start;
 mod instance;
+mod kstats;
 mod output;
+mod peers;
 mod rings;
 mod session;
+mod sock_diag;
 mod source;
 mod stop;
 mod syscall;

@@ -44,7 +44,7 @@ fn processors() -> u64 {
 
 /// Record until told to stop.
 pub fn run(settings: &Settings) -> Result<(), Failure> {
-    let stop = Stop::listen()?;
+    let stop = Stop::listen(settings.lease_s.map(Duration::from_secs))?;
     let anchor = Anchor::now();
     let mut session = Session::start(settings, anchor)?;
     session.hello();
@@ -84,7 +84,7 @@ impl Session {
                 traced.push(Traced::start(source, &tracefs, ring_kib(settings), anchor)?);
             }
         }
-        let counters = settings.sources.iter().any(|source| source == "counters").then(Counters::default);
+        let counters = settings.sources.iter().any(|source| source == "counters").then(Counters::start);
         let told_ns = anchor.monotonic_ns;
         Ok(Self { traced, counters, samples: 0, anchor, output: Output::start(), told_ns })
     }
@@ -170,12 +170,11 @@ impl Session {
         for payload in counters.payloads() {
             self.output.columns(Kind::Samples, &payload);
         }
-        let missed = std::mem::take(&mut counters.missed);
-        if missed > 0 {
-            let (at, words) = (self.anchor.realtime(now), "files of counters that could not be read");
+        let at = self.anchor.realtime(now);
+        for (source, count, words) in std::mem::take(&mut counters.missed) {
             self.output.words(
                 Kind::Loss,
-                &json!({"source": "counters", "kind": "missed", "from_ns": at, "until_ns": at, "count": missed, "words": words}),
+                &json!({"source": source, "kind": "missed", "from_ns": at, "until_ns": at, "count": count, "words": words}),
             );
         }
     }

@@ -8,6 +8,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::read;
 use std::cell::{Cell, RefCell};
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 /// Bytes of a line that are kept while it is not whole.
 const LINE: usize = 64;
@@ -17,20 +18,27 @@ pub struct Stop {
     signals: SignalFd,
     line: RefCell<Vec<u8>>,
     deaf: Cell<bool>,
+    lease: Option<Duration>,
+    heard: Cell<Instant>,
 }
 
 impl Stop {
     /// Take the signals over; before any thread begins, as threads inherit this.
-    pub fn listen() -> Result<Self, Failure> {
+    ///
+    /// With a `lease`, silence of that length on standard input is a reason to stop as well.
+    pub fn listen(lease: Option<Duration>) -> Result<Self, Failure> {
         let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT]);
         let failed = |errno: Errno| Failure::not_possible(format!("signals cannot be listened for: {errno}"));
         signals.thread_block().map_err(failed)?;
         let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).map_err(failed)?;
-        Ok(Self { signals, line: RefCell::default(), deaf: Cell::new(false) })
+        Ok(Self { signals, line: RefCell::default(), deaf: Cell::new(false), lease, heard: Cell::new(Instant::now()) })
     }
 
     /// Wait so long for a reason to stop.
     pub fn wait(&self, milliseconds: u64) -> Result<Option<&'static str>, Failure> {
+        if self.lease.is_some_and(|lease| self.heard.get().elapsed() > lease) {
+            return Ok(Some("lease over"));
+        }
         let (input, output) = (std::io::stdin(), std::io::stdout());
         let mut files = vec![
             PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
@@ -63,6 +71,7 @@ impl Stop {
         match read(input.as_fd(), &mut bytes) {
             Ok(0) => Some("input closed"),
             Ok(length) => {
+                self.heard.set(Instant::now());
                 let mut line = self.line.borrow_mut();
                 for &byte in &bytes[..length] {
                     if byte == b'\n' {

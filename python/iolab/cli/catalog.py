@@ -79,7 +79,7 @@ def _refusals() -> dict[str, str]:
     found = {}
     for source in ("block", "syscall", "counters"):
         try:
-            checked(LocalHost(), probe_path(), [source])
+            checked(LocalHost(), str(probe_path()), [source])
             found[source] = ""
         except IolabError as error:
             found[source] = error.message
@@ -91,10 +91,19 @@ def _recordable(entry: Entry, refusals: dict[str, str]) -> dict[str, Any]:
     if entry.sources == ("fio",):
         return {"answered_by": "fio", "why_not": None}
     roads = [*((each, each) for each in entry.sources), *([(entry.counter.source, "counters")] if entry.counter else [])]
-    for name, source in roads:
-        if not refusals[source]:
+    reasons = [refusals[source] or _lacking(name) for name, source in roads]
+    for (name, _), reason in zip(roads, reasons, strict=True):
+        if not reason:
             return {"answered_by": name, "why_not": None}
-    return {"answered_by": None, "why_not": refusals[roads[0][1]]}
+    return {"answered_by": None, "why_not": reasons[0]}
+
+
+def _lacking(source: str) -> str:
+    """Why this machine has nothing of a source that could be recorded, "" where it has."""
+    from ..hosts.local import LocalHost
+    from ..sources.zfs_pools import not_loaded
+
+    return (not_loaded(LocalHost()) or "") if source in ("arcstats", "zil", "txgs") else ""
 
 
 def _statistic_lines(rows: list[dict[str, Any]]) -> list[str]:
@@ -105,7 +114,7 @@ def _statistic_lines(rows: list[dict[str, Any]]) -> list[str]:
         state = f"by {row['answered_by']}" if row["answered_by"] else f"not here: {row['why_not']}"
         told = row.get("answered_breakdowns") or row["breakdowns"]
         found += [f"{row['name']:{width}}  [{row['unit'] or 'number'}] {row['about']}",
-                  f"{'':{width}}  from {origin}, {state}; by {', '.join(told)}"]
+                  f"{'':{width}}  from {origin}, {state}{'; by ' if told else ''}{', '.join(told)}"]
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import counted
+from . import counted_zfs as zfs
 from .counted import Counter
 from .fields import FIELDS, OPS, QUANTIZED
 
@@ -19,7 +20,8 @@ class Entry:
 
     Attributes:
         name: `group.name`. about: what it is, in one line.
-        measure: "ops" counts I/Os, "bytes" adds up sizes, "packets" and "faults" count those; "level" and "share" have no sum over time.
+        measure: "ops" counts I/Os, "bytes" adds up sizes, "packets", "faults" and others count those; "level" and "share" have no sum over
+        time.
         unit: of its values: "1/s", "B/s", "B", "1" (a share) or "".
         sources: of events, those preferred first; none where it comes of counters alone. only: whether no other source will do; otherwise
         a recording's only other source answers, and of several the first by `preference`.
@@ -48,7 +50,7 @@ class Entry:
         """The values that a field can have, none where these aren't known beforehand."""
         if field == "op":
             return OPS
-        return tuple(part.name for part in self.counter.parts) if self.counter and field == self.counter.part else ()
+        return self.counter.values(field) if self.counter else ()
 
 
 LAST = ("fio", "syscall")
@@ -56,6 +58,8 @@ LAST = ("fio", "syscall")
 
 _DISKS = "counters: a sum holds whole disks; partitions and devices made of others (dm, md, loop) are told when asked for"
 _LINKS = "a sum holds interfaces to the outside; loopback, bridges, bonds and virtual ones are told when asked for"
+_ARC = "the machine's one ARC, all pools together"
+_TXG = "groups that were done; one that came and went between two readings is lost, and counted as such"
 
 
 def _entry(group: str, measure: str, about: str, sources: tuple[str, ...], only: bool, fields: tuple[str, ...],
@@ -90,9 +94,37 @@ CATALOGUE = {entry.name: entry for entry in (
     _counted("net.bytes", "bytes", "B/s", "bytes that network interfaces moved", counted.NET_BYTES, _LINKS),
     _counted("net.packets", "packets", "1/s", "packets that network interfaces moved", counted.NET_PACKETS, _LINKS),
     _counted("net.link", "level", "B/s", "speed of the network's links, each way", counted.NET_LINK, f"links that are up; {_LINKS}"),
+    _counted("ip.bytes", "bytes", "B/s", "bytes that TCP connections moved, by the machine at the other end", counted.IP_BYTES,
+             "TCP in the network namespace that is recorded; out is what the peer acknowledged; a connection that ends between two "
+             "readings counts where the kernel tells of its end, else up to its last reading; a sum leaves out this machine's own"),
     _counted("fs.capacity", "level", "B", "room that is taken in file systems on local devices", counted.FILE_SYSTEMS,
              "size and available count only where a condition names them; data sets of one pool share its room"),
     _counted("vm.faults", "faults", "1/s", "page faults: major ones waited for I/O", counted.FAULTS, "the whole machine"),
+    _counted("arc.accesses", "accesses", "1/s", "accesses to OpenZFS's cache in memory: hits, hits on what is being read, misses",
+             zfs.ARC_ACCESSES, _ARC),
+    _counted("arc.hit_ratio", "share", "1", "share of the accesses to OpenZFS's cache in memory that found what they wanted",
+             zfs.ARC_HIT_RATIO, f"{_ARC}; nothing where there was no access"),
+    _counted("arc.size", "level", "B", "memory that OpenZFS's cache holds, by what it holds", zfs.ARC_SIZE,
+             f"{_ARC}; total, recent, frequent, anonymous, compressed and uncompressed count only where a condition names them"),
+    _counted("arc.target", "level", "B", "memory that OpenZFS's cache aims at", zfs.ARC_TARGET,
+             f"{_ARC}; least and most count only where a condition names them"),
+    _counted("l2arc.accesses", "accesses", "1/s", "accesses to OpenZFS's cache on disks, of what missed the one in memory",
+             zfs.L2ARC_ACCESSES, "all cache devices together"),
+    _counted("l2arc.bytes", "bytes", "B/s", "bytes that OpenZFS's cache on disks moved", zfs.L2ARC_BYTES, "all cache devices together"),
+    _counted("l2arc.size", "level", "B", "room that is taken on OpenZFS's cache devices", zfs.L2ARC_SIZE,
+             "all cache devices together; logical, which is before compression, counts only where a condition names it"),
+    _counted("l2arc.headers", "level", "B", "memory that is taken to find what lies on OpenZFS's cache devices", zfs.L2ARC_HEADERS,
+             "a part of arc.size"),
+    _counted("txg.groups", "groups", "1/s", "transaction groups that were written", zfs.TXG_GROUPS, _TXG),
+    _counted("txg.bytes", "bytes", "B/s", "bytes that transaction groups wrote", zfs.TXG_BYTES,
+             f"{_TXG}; counted when a group is done; dirty and read count only where a condition names them"),
+    _counted("txg.time", "level", "", "time that transaction groups spent in each phase, per second", zfs.TXG_TIME,
+             f"{_TXG}; counted when a group is done; one is open while another syncs, so that the sum is more than 1"),
+    _counted("zil.commits", "commits", "1/s", "commits of the intent log", zfs.ZIL_COMMITS, "all pools together"),
+    _counted("zil.records", "records", "1/s", "records of the intent log, by how their data are written", zfs.ZIL_RECORDS,
+             "all pools together"),
+    _counted("zil.bytes", "bytes", "B/s", "bytes of the intent log, on the pool's own devices and on log devices", zfs.ZIL_BYTES,
+             "all pools together"),
 )}
 """Every statistic, by name."""
 

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .objects import UNNAMED
+
 
 @dataclass(frozen=True)
 class Part:
     """A value of the field that tells a counter's parts apart, such as op=read.
 
     Attributes:
-        name: the value. plus, less: the kernel's fields that make it, added and taken away.
+        name: the value. plus, less: the kernel's fields that make it, added and taken away. A part of which this kernel has no field of
+        `plus` is not known, which is not 0.
         hidden: whether it counts only where a condition names it: it is no load (idle), or other parts hold it already.
+        also: values of further fields that tell parts apart: (field, value).
     """
 
     name: str
     plus: tuple[str, ...]
     less: tuple[str, ...] = ()
     hidden: bool = False
+    also: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What no other part of its counter is called."""
+        return " ".join([self.name, *(value for _, value in self.also)])
 
 
 @dataclass(frozen=True)
@@ -25,12 +35,13 @@ class Counter:
     """How samples answer a statistic.
 
     Attributes:
-        source: of the samples. parts: at least one. part: the field that tells them apart, None for a single one.
+        source: of the samples. parts: at least one. part: the field that tells them apart by name, None for a single one.
         object: the field that the samples' objects are, None where there is one alone.
         scale: of the kernel's numbers to the statistic's unit. level: whether they are readings of a level, not growing counts.
         over: fields by whose growth a part's growth is divided, in place of the time. mean: whether objects are averaged, not added up.
         unsteady: fields that the kernel lets fall a little; that is no growth rather than a new start.
         mapped: whether it has a map of how many objects were how busy.
+        always: the object that every reading has, where the others are left out while they do nothing; None where all are always there.
     """
 
     source: str
@@ -43,11 +54,25 @@ class Counter:
     mean: bool = False
     unsteady: tuple[str, ...] = ()
     mapped: bool = False
+    always: str | None = None
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """Fields that tell parts apart."""
+        return (*([self.part] if self.part else []), *(field for field, _ in self.parts[0].also))
 
     @property
     def filters(self) -> tuple[str, ...]:
         """Fields that conditions may name."""
-        return tuple(field for field in (self.part, self.object) if field)
+        return (*self.apart, *([self.object] if self.object else []))
+
+    def value(self, part: Part, field: str) -> str:
+        """A part's value of a field of `apart`."""
+        return part.name if field == self.part else dict(part.also)[field]
+
+    def values(self, field: str) -> tuple[str, ...]:
+        """Values that a field of `apart` can have; none of any other field."""
+        return tuple(dict.fromkeys(self.value(part, field) for part in self.parts)) if field in self.apart else ()
 
     @property
     def breakdowns(self) -> tuple[str, ...]:
@@ -94,6 +119,8 @@ def _network(what: str) -> Counter:
 
 NET_BYTES, NET_PACKETS = _network("bytes"), _network("packets")
 NET_LINK = Counter("network", (Part("speed", ("speed_mbit",)),), None, "interface", 125_000.0, level=True)
+
+IP_BYTES = Counter("tcp", (Part("in", ("received_bytes",)), Part("out", ("sent_bytes",))), "direction", "peer", always=UNNAMED)
 
 FILE_SYSTEMS = Counter(
     "filesystems", (Part("used", ("size_bytes",), ("free_bytes",)), Part("available", ("available_bytes",), hidden=True),

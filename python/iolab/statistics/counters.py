@@ -69,42 +69,83 @@ def answer(snap: Snapshot, asked: Statistic, *, from_ns: int | None, until_ns: i
     if interval_ns is None and window.interval_ns < SECOND:
         window = replace(window, interval_ns=SECOND)
     columns_of(window.first_ns, window.until_ns - 1, window.interval_ns)
-    parts = [part for part in counter.parts if _meets(part.name, asked.filters, counter.part, not part.hidden)]
-    narrowed = any(each.field == counter.object for each in asked.filters)
-    parted = narrowed or asked.breakdown in (counter.object, UTILIZATION.name)
     gaps = snap.recording.gaps()
-    found = [spread(each, counter, parts, window, gaps) for each in read(window, counter, parted=parted)
-             if _meets(each.object, asked.filters, counter.object, True)]
+    readings = read(window, counter, parted=is_parted(asked))
+    return tell(asked, window, [spread(each, counter, parts_of(asked), window, gaps) for each in readings])
+
+
+def parts_of(asked: Statistic) -> list[Part]:
+    """The parts that a statistic is about."""
+    counter = asked.entry.counter
+    return [] if counter is None else [part for part in counter.parts if _wanted(part, counter, asked.filters)]
+
+
+def is_parted(asked: Statistic) -> bool:
+    """Whether it takes each object's own readings, not the machine's sum."""
+    counter = asked.entry.counter
+    narrowed = counter is not None and any(each.field == counter.object for each in asked.filters)
+    return narrowed or asked.breakdown == UTILIZATION.name or (counter is not None and asked.breakdown == counter.object)
+
+
+def tell(asked: Statistic, window: Window, spreads: Sequence[Spread]) -> Answer:
+    """The answer, from what the counters of every object grew by."""
+    counter, asked_for = asked.entry.counter, parts_of(asked)
+    assert counter is not None
+    parts = [part for part in asked_for if any(part.key in each.amounts for each in spreads)] if spreads else asked_for
+    found = _filled([each for each in spreads if _meets(each.object, asked.filters, counter.object)],
+                    next((each for each in spreads if each.object == counter.always), None))
     named = any(each.field == counter.object and each.sign == "=" for each in asked.filters)
     held = {each.object for each in found} if named else objects.summed(counter.object or "", (each.object for each in found))
     kept = [each for each in found if each.object in held]
+    notes = _notes(asked, counter, found, held, [part for part in asked_for if part not in parts])
     if asked.breakdown == UTILIZATION.name:
-        return _map(kept, window, _notes(asked, counter, found, held))
-    return _over_time(asked, counter, parts, found, kept, window)
+        return _map(kept, window, notes)
+    return _over_time(asked, counter, parts, found, kept, window, notes)
 
 
-def _meets(value: str, filters: Sequence[Filter], field: str | None, default: bool) -> bool:
-    """Whether a value meets the conditions on its field; one that is no part of the sum by default must be named."""
-    about = [each for each in filters if each.field == field]
-    if not default and not any(each.sign == "=" for each in about):
+def _wanted(part: Part, counter: Counter, filters: Sequence[Filter]) -> bool:
+    """Whether a part meets the conditions on all fields that tell parts apart; one that is hidden must be named by one of them."""
+    if part.hidden and not any(each.sign == "=" and each.field in counter.apart for each in filters):
         return False
-    return all((value in each.values) == (each.sign == "=") for each in about)
+    return all(_meets(counter.value(part, field), filters, field) for field in counter.apart)
 
 
-def _notes(asked: Statistic, counter: Counter, found: Sequence[Spread], held: set[str]) -> tuple[str, ...]:
+def _filled(found: list[Spread], always: Spread | None) -> list[Spread]:
+    """Objects that did nothing are not in every reading: what each of them did is known whenever the one is that always is there."""
+    if always is None:
+        return found
+    if not found:
+        return [replace(always, object="", amounts={part: np.zeros_like(amount) for part, amount in always.amounts.items()})]
+    return [replace(each, over=always.over, covered=always.covered) for each in found]
+
+
+def _meets(value: str, filters: Sequence[Filter], field: str | None) -> bool:
+    """Whether a value meets the conditions on its field."""
+    return all((value in each.values) == (each.sign == "=") for each in filters if each.field == field)
+
+
+_LEFT_OUT = {"device": "which are parts of others or made of them", "interface": "which lead nowhere outside or by others",
+             "peer": "this machine itself, which is at both ends of those connections"}
+
+
+def _notes(asked: Statistic, counter: Counter, found: Sequence[Spread], held: set[str], untold: Sequence[Part]) -> tuple[str, ...]:
     notes: list[str] = []
-    if counter.object in ("device", "interface") and found:
-        others = sorted({each.object for each in found} - held)
-        what = "which are parts of others or made of them" if counter.object == "device" else "which lead nowhere outside or by others"
-        notes.append(f"the {'mean is of' if counter.mean else 'sum holds'} {', '.join(sorted(held))}"
-                     + (f"; not {', '.join(others)}, {what}" if others else ""))
+    others = sorted({each.object for each in found} - held)
+    if counter.object in _LEFT_OUT and found and (others or counter.object != "peer"):
+        # peers may be thousands
+        holds = "all others" if counter.object == "peer" else ", ".join(sorted(held))
+        notes.append(f"the {'mean is of' if counter.mean else 'sum holds'} {holds}"
+                     + (f"; not {', '.join(others)}, {_LEFT_OUT[counter.object]}" if others else ""))
+    if untold:
+        notes.append(f"not told there: {', '.join(part.key for part in untold)}")
     return tuple(notes)
 
 
-def _rate(counter: Counter, spreads: Sequence[Spread], parts: Sequence[str]) -> tuple[Floats, float]:
+def _rate(counter: Counter, spreads: Sequence[Spread], parts: Sequence[Part]) -> tuple[Floats, float]:
     """(value of each column, amount over all) of some parts of some objects; nan where one of them has none that is known."""
+    spreads = [each for each in spreads if any(part.key in each.amounts for part in parts)]
     empty = np.zeros(len(spreads[0].covered)) if spreads else np.zeros(0)
-    sums = [sum((each.amounts[part] for part in parts), empty) for each in spreads]
+    sums = [sum((each.amounts[part.key] for part in parts if part.key in each.amounts), empty) for each in spreads]
     unknown = np.array([(each.broken > 0) & (each.covered <= 0) for each in spreads]).any(axis=0) if spreads else empty > 0
     with np.errstate(divide="ignore", invalid="ignore"):
         if counter.mean:
@@ -118,8 +159,7 @@ def _rate(counter: Counter, spreads: Sequence[Spread], parts: Sequence[str]) -> 
 
 
 def _over_time(asked: Statistic, counter: Counter, parts: Sequence[Part], found: list[Spread], kept: list[Spread],
-               window: Window) -> Series | Stack:
-    names = [part.name for part in parts]
+               window: Window, notes: tuple[str, ...]) -> Series | Stack:
     covered = max((float(each.covered.sum()) for each in found), default=0.0)
     # a window within one interval between readings has them at neither end
     if not found and not window.snap.bounds(counter.source):
@@ -128,24 +168,25 @@ def _over_time(asked: Statistic, counter: Counter, parts: Sequence[Part], found:
     common: dict[str, Any] = {
         "statistic": asked, "unit": asked.entry.unit, "t0_ns": window.base_ns, "interval_ns": window.interval_ns,
         "first_ns": window.first_ns, "until_ns": window.until_ns, "covered_ns": round(covered * 1e9), "source": counter.source,
-        "notes": _notes(asked, counter, found, held), "lost": by_column(window.losses.timed, window.base_ns, window.interval_ns)}
+        "notes": notes, "lost": by_column(window.losses.timed, window.base_ns, window.interval_ns)}
 
-    def told(spreads: Sequence[Spread], chosen: Sequence[str]) -> tuple[Floats, int, float]:
+    def told(spreads: Sequence[Spread], chosen: Sequence[Part]) -> tuple[Floats, int, float]:
         values, amount = _rate(counter, spreads, chosen)
-        if not spreads:
-            values = np.full(window.columns, np.nan)
+        if not len(values):
+            return np.full(window.columns, np.nan), 0, float("nan")
         over = sum(float(each.over.sum()) for each in spreads) if counter.mean else covered
         return values, round(amount) if asked.entry.additive else 0, amount / over if over else float("nan")
 
-    values, total, average = told(kept, names)
+    values, total, average = told(kept, parts)
     if asked.breakdown is None:
         return Series(**common, values=values, total=total, average=average)
-    if asked.breakdown == counter.part:
-        rows = [(name, *told(kept, [name])) for name in names]
+    if asked.breakdown in counter.apart:
+        rows = [(value, *told(kept, [part for part in parts if counter.value(part, asked.breakdown) == value]))
+                for value in dict.fromkeys(counter.value(part, asked.breakdown) for part in parts)]
     else:
-        rows = [(each.object, *told([each], names)) for each in found]
+        rows = [(each.object, *told([each], parts)) for each in found]
         # what is made of others and did nothing is no news
-        rows = [row for row in rows if row[0] in held or row[3] > 0]
+        rows = [row for row in rows if (row[0] in held and row[0] not in ("", counter.always)) or row[3] > 0]
     rows.sort(key=lambda row: (-np.nan_to_num(row[3]), row[0]))
     return Stack(**common, keys=[row[0] for row in rows], values=np.array([row[1] for row in rows]).reshape(len(rows), window.columns),
                  totals=[row[2] for row in rows], rest=None, rest_keys=0, rest_total=0, averages=[row[3] for row in rows],

@@ -30,8 +30,9 @@ def narrowed(statistic: Statistic, value: str | Between) -> Statistic:
     """
     field = statistic.breakdown
     if field is None:
+        known = statistic.entry.breakdowns
         raise UsageError("a value is one of a breakdown, and there is none", where=f"statistic '{statistic}'",
-                         hint=f"such as {statistic.group}.{statistic.name}[{statistic.entry.breakdowns[0]}]")
+                         hint=f"such as {statistic.entry.name}[{known[0]}]" if known else f"{statistic.entry.name} can't be broken down")
     if field == UTILIZATION.name:
         raise UsageError("utilization can't be narrowed", where=f"statistic '{statistic}'", hint="break it down by device instead")
     if isinstance(value, Between):

@@ -42,7 +42,8 @@ def _fields() -> dict[str, Field]:
 FIELDS = _fields()
 """Every field of events, by name."""
 
-COUNTED = {name: Field(name, "", "name") for name in ("mode", "cpu", "kind", "interface", "direction")}
+COUNTED = {name: Field(name, "", "name") for name in (
+    "mode", "cpu", "kind", "interface", "direction", "peer", "pool", "result", "access", "phase")}
 """Fields that counters alone have."""
 
 UTILIZATION = Field("utilization", "", "number")
@@ -66,5 +67,7 @@ OPS = tuple(_core.trace_ops())
 def near(word: str, allowed: Iterable[str]) -> str:
     """`did you mean 'write'? there are read, write...`: what stands near a word that isn't there, and what there is."""
     words = list(allowed)
+    if not words:
+        return "there are none"
     found = difflib.get_close_matches(word, words, 1, 0.6)
     return f"{f'did you mean {found[0]!r}? ' if found else ''}there are {', '.join(words)}"

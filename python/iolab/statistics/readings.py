@@ -27,7 +27,7 @@ class Readings:
     """The readings of one object (a device, a processor, an interface; "" for a whole machine), ascending by time.
 
     Attributes:
-        times: shape (n,), ns. values: of each of the kernel's fields, shape (n,); a field that this kernel lacks is 0.
+        times: shape (n,), ns. values: of each of the kernel's fields, shape (n,); a field that this kernel lacks is not there.
     """
 
     object: str
@@ -40,8 +40,8 @@ class Spread:
     """What an object's counters grew by, in columns of time.
 
     Attributes:
-        object: it. amounts: of each part, in the statistic's unit times seconds. over: what they are divided by: seconds, or the growth of
-        other fields. covered: seconds of each column between readings that follow each other.
+        object: it. amounts: of each part that is known, by its key, in the statistic's unit times seconds. over: what they are
+        divided by: seconds, or the growth of other fields. covered: seconds of each column between readings that follow each other.
         broken: seconds of which nothing is known because a counter began anew.
     """
 
@@ -61,7 +61,7 @@ def read(window: Window, counter: Counter, *, parted: bool) -> list[Readings]:
     if counter.object == "cpu":
         conditions = (*conditions, "object <> ''" if parted else "object = ''")
     picked = ", ".join(f"max(value) FILTER (WHERE field = ${key}) AS {key}" for key in fields)
-    lists = ", ".join(f"list(coalesce({key}, 0) ORDER BY time_ns) AS {key}" for key in fields)
+    lists = ", ".join(f"list(coalesce({key}, 0) ORDER BY time_ns) AS {key}, count({key}) AS n_{key}" for key in fields)
     sql = (f"WITH readings AS (SELECT object, time_ns, {picked} FROM events WHERE {' AND '.join(conditions)} GROUP BY object, time_ns) "
            f"SELECT object, list(time_ns ORDER BY time_ns) AS times, {lists} FROM readings GROUP BY object ORDER BY object")
     found = []
@@ -69,9 +69,9 @@ def read(window: Window, counter: Counter, *, parted: bool) -> list[Readings]:
         attach(engine, wide, kind="samples")
         for batch in engine.stream(sql, {**bound, **fields}):
             for row in range(batch.num_rows):
-                held = {name: _array(batch.column(name)[row]) for name in ("times", *fields)}
-                found.append(Readings(batch.column("object")[row].as_py(), held["times"],
-                                      {field: held[key] for key, field in fields.items()}))
+                told = {key: field for key, field in fields.items() if batch.column(f"n_{key}")[row].as_py()}
+                found.append(Readings(batch.column("object")[row].as_py(), _array(batch.column("times")[row]),
+                                      {field: _array(batch.column(key)[row]) for key, field in told.items()}))
     return found
 
 
@@ -105,12 +105,14 @@ def spread(readings: Readings, counter: Counter, parts: Sequence[Part], window: 
         sums = np.concatenate([[0.0], np.cumsum(np.where(held, amounts, 0.0))])
         return np.diff(np.interp(edges.astype(np.float64), places, sums))
 
-    amounts = {}
-    for part in parts:
-        of = {name: values[1:] * seconds for name, values in readings.values.items()} if counter.level else grown
-        amount = sum(of[name] for name in part.plus) - sum((of[name] for name in part.less), np.zeros(len(seconds)))
-        # readings of fields that belong together are not taken at one instant
-        amounts[part.name] = spread_out(counter.scale * np.maximum(amount, 0), known)
+    of = {name: values[1:] * seconds for name, values in readings.values.items()} if counter.level else grown
+
+    def summed(names: Sequence[str]) -> Floats:
+        return sum((of[name] for name in names if name in of), np.zeros(len(seconds)))
+
+    # readings of fields that belong together are not taken at one instant
+    amounts = {part.key: spread_out(counter.scale * np.maximum(summed(part.plus) - summed(part.less), 0), known)
+               for part in parts if any(name in of for name in part.plus)}
     covered = spread_out(seconds, known)
-    over = spread_out(sum(np.maximum(grown[name], 0) for name in counter.over), known) if counter.over else covered
+    over = spread_out(sum(np.maximum(grown[name], 0) for name in counter.over if name in grown), known) if counter.over else covered
     return Spread(readings.object, amounts, over, covered, spread_out(seconds, fell))

@@ -82,8 +82,8 @@ def filters(draw: some.DrawFn, entry: Entry) -> Filter:
 def statistics(draw: some.DrawFn) -> Statistic:
     entry = CATALOGUE[draw(some.sampled_from(sorted(CATALOGUE)))]
     group, _, name = entry.name.partition(".")
-    return Statistic(group, name, tuple(draw(some.lists(filters(entry), max_size=4))),
-                     draw(some.none() | some.sampled_from(entry.breakdowns)))
+    return Statistic(group, name, tuple(draw(some.lists(filters(entry), max_size=4))) if entry.filters else (),
+                     draw(some.sampled_from((None, *entry.breakdowns))))
 
 
 @given(statistics())
