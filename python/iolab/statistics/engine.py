@@ -26,14 +26,14 @@ class Engine:
     `events` is what `ask` reads from: sealed files of a recording, a table in memory, or a stream that can be read once.
     """
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, threads: int = THREADS) -> None:
         import duckdb
 
         self.place = place
         self._errors = duckdb.Error
         self._memory = duckdb.OutOfMemoryException
         self._connection: duckdb.DuckDBPyConnection = duckdb.connect(":memory:", config={
-            "threads": THREADS, "memory_limit": MEMORY, "temp_directory": "", "autoinstall_known_extensions": False,
+            "threads": threads, "memory_limit": MEMORY, "temp_directory": "", "autoinstall_known_extensions": False,
             "autoload_known_extensions": False, "preserve_insertion_order": False})
         # it would be drawn among the data
         self._connection.execute("SET enable_progress_bar = false; SET lock_configuration = true")

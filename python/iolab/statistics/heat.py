@@ -37,8 +37,8 @@ def heat_of(whole: Window, kept: Window, y: Y, filters: Sequence[Filter], *, fre
             if mapped is not None:
                 longer = seconds.interval_ns != whole.interval_ns
                 notes = ["columns of a second, as the recording's own maps have them"] if longer else []
-                return _with_facts(mapped, seconds, filters, notes), whole
-    return _with_facts(_scanned(kept, y, filters, low, high, buckets, weight), kept, filters, []), kept
+                return with_facts(mapped, seconds, filters, notes), whole
+    return with_facts(_scanned(kept, y, filters, low, high, buckets, weight), kept, filters, []), kept
 
 
 def _in_seconds(window: Window) -> Window:
@@ -117,7 +117,7 @@ def _ends(engine: Engine, asked: Asked) -> Span | None:
     return None if low is None or high is None else (low, high)
 
 
-def _with_facts(counts: HeatCounts, window: Window, filters: Sequence[Filter], notes: Sequence[str]) -> HeatCounts:
+def with_facts(counts: HeatCounts, window: Window, filters: Sequence[Filter], notes: Sequence[str]) -> HeatCounts:
     """Counts with what was lost and when nothing was recorded."""
     losses = window.losses
     columns = columns_of(window.first_ns, window.until_ns - 1, window.interval_ns)

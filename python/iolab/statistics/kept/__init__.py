@@ -1,0 +1,1 @@
+"""Kept statistics: answers that outlive the events they were made of, by the second, minute and hour."""

@@ -1,0 +1,113 @@
+"""Answers from kept statistics where the events are gone or too many, joined with those of the events that came since."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...recording.recording import Recording
+from .. import default_maps
+from ..answers import Answer
+from ..coverage import clipped, covered, joined
+from ..fields import QUANTIZED
+from ..heat import LONG_SCAN
+from ..intervals import SECOND, columns_of
+from ..names import Statistic
+from ..snapshot import Snapshot, snapshot
+from ..windows import Window, window_of
+from . import growth, joining
+from .held import Held, held_for, sessions_of
+from .places import DEFINITIONS, STATE, TIERS, Tier
+from .sources import is_counted
+
+MANY_MAPS = 600
+"""Default maps beyond which what is kept is the quicker answer."""
+
+_ROUND = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000, 864000, 1728000)
+
+def answer(recording: Recording, asked: Statistic, *, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,
+           source: str | None) -> Answer | None:
+    """The answer, None where the events themselves are to be asked; arguments as in `query.query`."""
+    if not all((recording.path / name).is_file() for name in (DEFINITIONS, STATE)):
+        return None
+    events = snapshot(recording)
+    samples = snapshot(recording, "samples")
+    held = held_for(recording.path, asked, source, events.sources, samples.sources)
+    if held is None:
+        return None
+    counted = is_counted(held.statistic, held.source)
+    snap = samples if counted else events
+    window = window_of(snap, held.source, from_ns, until_ns, interval_ns, columns, earlier=(held.first_ns, held.until_ns - 1))
+    if counted and interval_ns is None and window.interval_ns < SECOND:
+        window = replace(window, interval_ns=SECOND)
+    bounds = snap.bounds(held.source)
+    there = held.until_ns if bounds is None else bounds[0]
+    gone = bool(recording.facts.dropped_through) and max(window.first_ns, held.first_ns) < there
+    if (not gone and (counted or not _many(window, held))) or (interval_ns is not None and interval_ns % SECOND):
+        return None
+    if not counted and _maps_do(window, asked):
+        return None
+    found = _plan(window, held, free=interval_ns is None)
+    columns_of(found.window.first_ns, found.window.until_ns - 1, found.window.interval_ns)
+    window = replace(found.window, recorded=_recorded(found, held, snap))
+    notes = (f"from what was kept as {held.statistic}", *found.notes)
+    if counted:
+        return growth.answer(window, held, found.tiers, asked, there, notes)
+    return joining.answer(window, held, found.tiers, asked, notes)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How a question is answered: the window, widened to whole sums, and the tiers whose sums fit."""
+
+    window: Window
+    tiers: tuple[Tier, ...]
+    notes: tuple[str, ...]
+
+
+def _plan(window: Window, held: Held, *, free: bool) -> _Plan:
+    """The plan for a window of which what was kept tells a part; `free`: whether the length of columns was left open."""
+    tier = held.needed(window.first_ns)
+    interval, notes = window.interval_ns, []
+    if free:
+        least = max(interval, tier.seconds * SECOND)
+        interval = next((each * SECOND for each in _ROUND if each * SECOND >= least and each % tier.seconds == 0),
+                        -(-least // (tier.seconds * SECOND)) * tier.seconds * SECOND)
+    length = tier.seconds * SECOND if interval % (tier.seconds * SECOND) == 0 else SECOND
+    first = window.first_ns // length * length if window.first_ns < held.until_ns else window.first_ns
+    until = -(-window.until_ns // length) * length if window.until_ns < held.until_ns else window.until_ns
+    if (first, until) != (window.first_ns, window.until_ns) and window.cut:
+        notes.append(f"widened to whole sums of {tier.name}")
+    tiers = tuple(held.usable(interval, first, until))
+    begin = max(held.first_ns, min((held.begin_s(each) * SECOND for each in tiers), default=held.until_ns))
+    if first < begin and any(held.begin_s(each) * SECOND < begin for each in TIERS):
+        notes.append(f"earlier times are kept by sums of {tier.name} alone: ask for columns of a multiple of that")
+    return _Plan(replace(window, first_ns=first, until_ns=until, interval_ns=interval, cut=True), tiers, tuple(notes))
+
+
+def _many(window: Window, held: Held) -> bool:
+    """Whether a scan of the events would take long, and what is kept fits the window."""
+    whole = not window.first_ns % SECOND and (not window.until_ns % SECOND or window.until_ns >= held.until_ns)
+    return (not window.cut or whole) and sum(each.sources[held.source] for each in window.segments()) > LONG_SCAN
+
+
+def _maps_do(window: Window, asked: Statistic) -> bool:
+    """Whether the default maps can answer, and are not too many."""
+    y = next((each for each in QUANTIZED if each == asked.breakdown), QUANTIZED[0])
+    fields = asked.breakdown in (None, *default_maps.FIELDS, *QUANTIZED) and y != "queue"
+    longer = replace(window, interval_ns=max(SECOND, window.interval_ns))
+    if asked.entry.measure != "ops" or not fields or not default_maps.suits(longer, asked.filters):
+        return False
+    maps = default_maps.files_of(longer, y)
+    return maps is not None and 0 < len(maps.paths) <= MANY_MAPS
+
+
+def _recorded(found: _Plan, held: Held, snap: Snapshot) -> tuple[tuple[int, int], ...] | None:
+    """When there is something of the window: kept, or recorded before it was kept and after the last of it."""
+    window = found.window
+    sessions = sessions_of(snap, max(window.until_ns, held.until_ns))
+    kept = held.spans(found.tiers, snap)
+    if sessions is None or kept is None:
+        return None
+    before = clipped(covered(snap, window.until_ns) or [], (-2**62, held.first_ns))
+    after = clipped(sessions, (held.until_ns, 2**62))
+    return tuple(clipped(joined([*before, *kept, *after]), (window.first_ns, window.until_ns)))

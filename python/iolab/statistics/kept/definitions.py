@@ -1,0 +1,144 @@
+"""What is to be kept: `histograms/keep.json`, changed by whoever asks, under a lock; the keeper reads it and alone does the work."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import ResultsError
+from ...recording.layout import telling, write_json
+from .places import DEFINITIONS, LOCK, TIERS
+
+SCHEMA = 1
+
+MOST_BYTES = 1 << 30
+"""Size on disk, of all kept statistics of a recording together, beyond which the largest is suspended."""
+MOST_CPU = 0.05
+"""Share of all CPU time beyond which the costliest is suspended."""
+
+Spans = tuple[tuple[int, int | None], ...]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A statistic that is to be kept.
+
+    Attributes:
+        statistic: its canonical name. source: what it is to be made of, None for what the catalogue prefers.
+        added_ns: when it was asked for, which tells it from an earlier one of the same name.
+        since_ns: from where on, a whole second; None for all that there is.
+        pauses: (from, until) ns, whole seconds; until is None while it lasts. resumed_ns: when it was last resumed, 0 for never.
+        floors: by tier, ns before which it was pruned.
+    """
+
+    statistic: str
+    added_ns: int
+    source: str | None = None
+    since_ns: int | None = None
+    pauses: Spans = ()
+    resumed_ns: int = 0
+    floors: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def paused(self) -> bool:
+        """Whether it is paused now."""
+        return bool(self.pauses) and self.pauses[-1][1] is None
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """All that is to be kept of a recording.
+
+    Attributes:
+        revision: grows with each change. statistics: by name. retention: by tier, seconds that are kept.
+        bytes, cpu_share: the budget; None for no limit.
+    """
+
+    revision: int = 0
+    statistics: Mapping[str, Definition] = field(default_factory=dict)
+    retention: Mapping[str, int] = field(default_factory=lambda: {tier.name: tier.keep_s for tier in TIERS})
+    bytes: int | None = MOST_BYTES
+    cpu_share: float | None = MOST_CPU
+
+    def with_(self, each: Definition) -> Definitions:
+        """With one more, or one replaced."""
+        return replace(self, statistics={**self.statistics, each.statistic: each})
+
+    def without(self, name: str) -> Definitions:
+        """Without one."""
+        return replace(self, statistics={other: each for other, each in self.statistics.items() if other != name})
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is written."""
+        return {"schema": SCHEMA, "kind": "keep", "revision": self.revision,
+                "statistics": [asdict(each) for each in self.statistics.values()], "retention": dict(self.retention),
+                "budget": {"bytes": self.bytes, "cpu_share": self.cpu_share}}
+
+
+def read_definitions(directory: Path) -> Definitions | None:
+    """None where nothing was ever asked for. ResultsError where the file is damaged, or of a newer schema."""
+    path = directory / DEFINITIONS
+    data = read_object(path, "keep", SCHEMA)
+    if data is None:
+        return None
+    try:
+        found = [_definition(each) for each in data["statistics"]]
+        kept = {tier.name: int(data["retention"][tier.name]) for tier in TIERS}
+        size, share = data["budget"]["bytes"], data["budget"]["cpu_share"]
+        if not kept[TIERS[0].name] <= kept[TIERS[1].name] <= kept[TIERS[2].name]:
+            raise ValueError("longer tiers must be kept at least as long")
+        return Definitions(int(data["revision"]), {each.statistic: each for each in found}, kept, None if size is None else int(size),
+                           None if share is None else float(share))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ResultsError(f"is damaged: {error!r}", where=path, hint=f"remove it and {LOCK}, and add the statistics again") from None
+
+
+def _definition(data: Mapping[str, Any]) -> Definition:
+    since, source = data["since_ns"], data["source"]
+    return Definition(str(data["statistic"]), int(data["added_ns"]), None if source is None else str(source),
+                      None if since is None else int(since), spans(data["pauses"]), int(data["resumed_ns"]),
+                      {str(tier): int(ns) for tier, ns in data["floors"].items()})
+
+
+def spans(data: Any) -> Spans:
+    """Pairs of (from, until or None); ValueError or TypeError where they are none."""
+    return tuple((int(first), None if until is None else int(until)) for first, until in data)
+
+
+def read_object(path: Path, kind: str, schema: int) -> dict[str, Any] | None:
+    """A JSON object that says its kind and schema; None where there is no file. ResultsError for anything else."""
+    try:
+        data = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ResultsError(f"can't be read: {error.strerror or error}", where=path) from None
+    except (ValueError, RecursionError):
+        raise ResultsError("is damaged: not JSON", where=path) from None
+    if not isinstance(data, dict) or data.get("kind") != kind or not isinstance(data.get("schema"), int):
+        raise ResultsError(f"is damaged: doesn't say that it is of kind '{kind}', and of which schema", where=path)
+    if data["schema"] > schema:
+        raise ResultsError(f"has schema {data['schema']}, this iolab knows up to {schema}", where=path, hint="use a newer iolab")
+    return data
+
+
+def change(directory: Path, how: Callable[[Definitions], Definitions]) -> Definitions:
+    """Change what is to be kept; one at a time. Returns what is to be kept now. ResultsError where it can't be written."""
+    with telling(directory / DEFINITIONS, "change what is kept"):
+        (directory / LOCK).parent.mkdir(exist_ok=True)
+        lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            before = read_definitions(directory) or Definitions()
+            after = how(before)
+            if after != before or not before.revision:
+                after = replace(after, revision=before.revision + 1)
+                write_json(directory / DEFINITIONS, after.as_json())
+            return after
+        finally:
+            os.close(lock)

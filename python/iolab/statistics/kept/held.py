@@ -1,0 +1,113 @@
+"""Which kept statistic answers a question, and which of its files, in which sums, say so exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..counters import is_parted
+from ..coverage import clipped, covered, joined, without
+from ..intervals import SECOND
+from ..names import Statistic, parse
+from ..snapshot import Snapshot, Span
+from .definitions import Definition, read_definitions
+from .manage import same
+from .places import TIERS, File, Tier, chosen, files, folder_name
+from .sources import is_counted, source_of
+from .state import Kept, read_state
+
+
+@dataclass(frozen=True)
+class Held:
+    """A kept statistic that has the answer.
+
+    Attributes:
+        directory: of the recording. statistic: what is kept. wanted, kept: its definition and state. source: of both.
+        first_ns, until_ns: the time that is in.
+    """
+
+    directory: Path
+    statistic: Statistic
+    wanted: Definition
+    kept: Kept
+    source: str
+    first_ns: int
+    until_ns: int
+
+    def begin_s(self, tier: Tier) -> int:
+        """The second from which on a tier has it."""
+        return max(self.first_ns // SECOND, self.kept.begins.get(tier.name, 0))
+
+    def needed(self, first_ns: int) -> Tier:
+        """The finest tier that goes back as far as a moment, or as anything does."""
+        goal = max(first_ns // SECOND, min(self.begin_s(tier) for tier in TIERS))
+        return next(tier for tier in TIERS if self.begin_s(tier) <= goal)
+
+    def usable(self, interval_ns: int, first_ns: int, until_ns: int) -> list[Tier]:
+        """Tiers whose sums fit into columns and into a window."""
+        def fits(tier: Tier) -> bool:
+            length = tier.seconds * SECOND
+            ends = [each for each in (first_ns, until_ns) if self.first_ns < each < self.until_ns]
+            return not any(each % length for each in (interval_ns, *ends))
+
+        return [tier for tier in TIERS if fits(tier)]
+
+    def files(self, tiers: Collection[Tier]) -> list[tuple[Tier, File]]:
+        """Files of some tiers that hold every segment once."""
+        name = folder_name(self.wanted.statistic)
+        return chosen([(tier, files(self.directory, tier, name, self.kept.through)) for tier in tiers])
+
+    def spans(self, tiers: Collection[Tier], snap: Snapshot) -> list[Span] | None:
+        """When it was kept, as far as some tiers go back; None where nobody knows when it was recorded at all."""
+        sessions = sessions_of(snap, self.until_ns)
+        if sessions is None:
+            return None
+        if not tiers:
+            return []
+        begin = max(self.first_ns, min(self.begin_s(tier) for tier in tiers) * SECOND)
+        left_out = [(first, self.until_ns if until is None else until) for first, until in (*self.wanted.pauses, *self.kept.suspended)]
+        return clipped(without(sessions, [each for each in left_out if each[0] < each[1]]), (begin, max(begin, self.until_ns)))
+
+
+def sessions_of(snap: Snapshot, last_ns: int) -> list[Span] | None:
+    """When it recorded, what is gone since included; None where nobody knows."""
+    facts = snap.recording.facts
+    if covered(snap, last_ns) is None:
+        return None
+    spans = [(first, max(last_ns + 1, first) if until is None else until) for first, until in
+             ((each.get("from_ns"), each.get("until_ns")) for each in facts.sessions) if first is not None]
+    return without(joined(spans), [(first, until) for first, until in snap.recording.gaps() if first < until])
+
+
+def held_for(directory: Path, asked: Statistic, source: str | None, events: Collection[str], samples: Collection[str]) -> Held | None:
+    """The kept statistic that answers, None where there is none: the same one, or for a plain sum one that tells more apart.
+
+    `events`, `samples`: sources that the recording still has: one of these that would be preferred is not what was kept.
+    """
+    definitions, state = read_definitions(directory), read_state(directory)
+    if definitions is None or state is None:
+        return None
+    now = source_of(asked, source, events, samples)[0]
+    found = []
+    for name, wanted in definitions.statistics.items():
+        kept = state.statistics.get(name)
+        if kept is None or kept.added_ns != wanted.added_ns or kept.source is None or kept.first_ns is None or kept.until_ns is None:
+            continue
+        if kept.source not in (now or kept.source, source or kept.source) or (source or kept.source) != kept.source:
+            continue
+        statistic = parse(name)
+        if same(asked, statistic) or _sums_to(asked, statistic, kept.source):
+            found.append(Held(directory, statistic, wanted, kept, kept.source, kept.first_ns, kept.until_ns))
+    # the same one first, then the one that goes back furthest
+    return min(found, key=lambda each: (not same(asked, each.statistic), each.first_ns), default=None)
+
+
+def _sums_to(asked: Statistic, statistic: Statistic, source: str) -> bool:
+    """Whether what is kept of one statistic holds another one."""
+    if (asked.group, asked.name, set(asked.filters)) != (statistic.group, statistic.name, set(statistic.filters)):
+        return False
+    if is_counted(statistic, source):
+        counter = statistic.entry.counter
+        return counter is not None and (counter.object != "cpu" or is_parted(asked) == is_parted(statistic))
+    return asked.breakdown is None

@@ -1,0 +1,118 @@
+"""What was kept of events, and the events that came since, as one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...recording.counts import HeatCounts, Y, alike, merge
+from ...recording.grids import Linear, LogLinear
+from ...recording.maps import WITHOUT
+from ...recording.recording import Segment
+from .. import over_time
+from ..answers import Answer, Series, Stack
+from ..cells import BUCKETS, Asked, cells_of, count
+from ..engine import Engine, whole
+from ..fields import QUANTIZED
+from ..heat import with_facts
+from ..names import Statistic
+from ..over_time import MOST_CELLS
+from ..snapshot import Snapshot
+from ..windows import Window, attach
+from .held import Held
+from .making import BITS, COARSER
+from .places import Tier
+from .rows import COLUMN, INSIDE, by_width, rows, steady
+
+
+def answer(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, notes: Sequence[str]) -> Answer:
+    """The answer to a statistic of events."""
+    if asked.breakdown in QUANTIZED:
+        return steady(lambda: _map(window, held, tiers, asked, notes))
+    return steady(lambda: _over_time(window, held, tiers, asked, notes))
+
+
+def _present(window: Window, held: Held) -> list[tuple[Window, list[str]]]:
+    """(window, further conditions) of the events that are not kept: those sealed since, those that are hot, those before it was kept."""
+    snap = window.snap
+
+    def of(segments: Sequence[Segment], hot: Any) -> Window:
+        return replace(window, snap=Snapshot(snap.recording, tuple(segments), hot))
+
+    found: list[tuple[Window, list[str]]] = []
+    since = of([each for each in snap.sealed if each.number > held.kept.through], snap.hot)
+    if since.segments() or snap.hot_of(held.source) is not None:
+        found.append((since, []))
+    early = of([each for each in snap.sealed if each.number <= held.kept.through and each.first_ns < held.first_ns], None)
+    if window.first_ns < held.first_ns and early.segments():
+        found.append((early, [f"time_ns < {held.first_ns}"]))
+    return found
+
+
+def _map(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, notes: Sequence[str]) -> HeatCounts:
+    y = next(each for each in QUANTIZED if each == asked.breakdown)
+    parts = [_kept_map(window, held, y, width, paths) for width, paths in by_width(held, tiers).items()]
+    width = max((each.grid.width for each in parts if isinstance(each.grid, Linear)), default=1)
+    grid = Linear(0, width) if y == "offset" else LogLinear(BITS + COARSER)
+    for part, more in _present(window, held):
+        conditions, bound = part.conditions(asked.filters)
+        with Engine(held.directory) as engine:
+            attach(engine, part)
+            found = count(engine, Asked(y, window.base_ns, window.interval_ns, (*conditions, *more), bound, None, None, grid, "count"))
+        parts.append(found if y == "offset" else found.coarser(steps=COARSER))
+    empty = np.zeros(0, dtype=np.int64)
+    parts = parts or [HeatCounts(y, window.base_ns, window.interval_ns, grid, empty, empty, empty)]
+    counts = merge(alike(parts))
+    while isinstance(counts.grid, Linear) and len(counts.index) and int(counts.index.max() - counts.index.min()) >= BUCKETS:
+        counts = counts.coarser(steps=1)
+    said = [*notes, *([f"{2**BITS} buckets an octave"] if isinstance(counts.grid, LogLinear) else [])]
+    return with_facts(counts, window, asked.filters, said)
+
+
+def _kept_map(window: Window, held: Held, y: Y, width: int, paths: Sequence[str]) -> HeatCounts:
+    with Engine(held.directory) as engine:
+        found = rows(engine, paths, window, f"SELECT {COLUMN} AS c, index AS b, CAST(sum(count) AS BIGINT) AS n FROM kept "
+                                            f"WHERE {INSIDE} GROUP BY ALL")
+    column, index, amount = whole(found["c"]), whole(found["b"]), whole(found["n"])
+    placed = index != WITHOUT
+    grid = Linear(0, width) if y == "offset" else LogLinear(BITS)
+    asked = Asked(y, window.base_ns, window.interval_ns, (), {}, None, None, grid, "count")
+    return cells_of(asked, column[placed], index[placed], amount[placed], events=int(amount[placed].sum()),
+                    without_y=int(amount[~placed].sum()), outside=0)
+
+
+def _over_time(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, notes: Sequence[str]) -> Series | Stack:
+    parts = []
+    key = "key" if asked.breakdown is not None else "NULL"
+    amount = "count" if held.statistic.breakdown in QUANTIZED else "amount"
+    for paths in by_width(held, tiers).values():
+        with Engine(held.directory) as engine:
+            parts.append(rows(engine, paths, window, f"SELECT {COLUMN} AS c, {key} AS k, CAST(sum({amount}) AS BIGINT) AS n, 0 AS lacking "
+                                                     f"FROM kept WHERE {INSIDE} GROUP BY ALL"))
+    for part, more in _present(window, held):
+        conditions, bound = part.conditions(asked.filters)
+        with Engine(held.directory) as engine:
+            attach(engine, part)
+            parts.append(over_time.sums(engine, asked, (*conditions, *more), bound, window.base_ns, window.interval_ns, window.columns))
+    none = np.zeros(0, dtype=np.int64)
+    parts = parts or [{"c": none, "k": np.ma.array(none.astype(object), mask=True), "n": none, "lacking": none}]
+    found = _fewer(over_time.added(parts), window.columns) if asked.breakdown is not None else over_time.added(parts)
+    return over_time.answer(asked, found, source=held.source, base_ns=window.base_ns, interval_ns=window.interval_ns,
+                            columns=window.columns, span=window.span, recorded=window.recorded, notes=tuple(notes),
+                            timed=window.losses.timed)
+
+
+def _fewer(found: dict[str, Any], columns: int) -> dict[str, Any]:
+    """Sums of the largest keys apart, of all others without a key; `every` is how many there are."""
+    rest = np.ma.getmaskarray(found["k"])
+    words, places = np.unique(np.ma.filled(found["k"], "").astype(str), return_inverse=True)
+    totals = np.bincount(places[~rest], weights=whole(found["n"])[~rest], minlength=len(words))
+    shown = np.argsort(-totals, kind="stable")[:max(16, MOST_CELLS // max(1, columns))]
+    small = np.ones(len(words), dtype=bool)
+    small[shown] = False
+    named = len(np.unique(places[~rest]))
+    return {**found, "k": np.ma.array(np.ma.getdata(found["k"]), mask=rest | small[places]),
+            "every": np.full(len(rest), named + bool(rest.any()))}

@@ -1,0 +1,208 @@
+"""The keeper: whoever writes a recording makes what is to be kept of each segment once it is sealed, and tidies up behind itself.
+
+It is told what to keep by `keep.json` alone, which it looks at again and again. State is written after the files that it speaks of, so
+that a kill at any moment costs no more than making a segment's sums again: they get the same file.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from ...errors import FormatError, IolabError
+from ...recording.layout import SEGMENTS, telling
+from ...recording.recording import Recording
+from ..intervals import SECOND
+from ..names import Statistic, parse
+from . import counting, making, tables
+from .budget import Budget
+from .definitions import Definition, Definitions, Spans, read_definitions
+from .merging import Merger
+from .places import DEFINITIONS, TIERS, files, folder_name, is_folder, path_of
+from .sealed import Sealed, sealed_after
+from .sources import is_counted, source_of
+from .state import Kept, State, read_state
+
+
+class Keeper:
+    """Keeps the statistics of one recording. Only its writer, or who holds its lock, may use one."""
+
+    def __init__(self, directory: Path, *, noticed: Callable[[str], None] = lambda _: None,
+                 going: Callable[[], bool] = lambda: True, monotonic: Callable[[], float] = time.monotonic, cpus: int = 1) -> None:
+        """`noticed` is told what a user should know. `going` is asked between segments: what is left then, another look makes."""
+        self._directory, self._noticed, self._going = directory, noticed, going
+        self._recording = Recording(directory)
+        self._budget = Budget(monotonic, cpus)
+        self._mergers: dict[str, Merger] = {}
+        self._seen: tuple[object, ...] = ()
+
+    def look(self) -> bool:
+        """See whether something is to be done, and do it. Returns whether something was. IolabError where it can't be."""
+        seen = tuple(_identity(self._directory / name) for name in (DEFINITIONS, SEGMENTS))
+        if seen == self._seen:
+            return False
+        definitions = read_definitions(self._directory)
+        if definitions is not None:
+            state = read_state(self._directory) or State()
+            self._take_up(definitions, state)
+            if not self._make(definitions, state):
+                return True
+        self._seen = seen
+        return definitions is not None
+
+    def _take_up(self, definitions: Definitions, state: State) -> None:
+        """What is no longer wanted goes; what is new begins."""
+        for name in list(state.statistics):
+            wanted = definitions.statistics.get(name)
+            if wanted is None or wanted.added_ns != state.statistics[name].added_ns:
+                del state.statistics[name]
+                self._mergers.pop(name, None)
+        self._remove_others({folder_name(name) for name in state.statistics})
+        for name, wanted in definitions.statistics.items():
+            kept = state.statistics.setdefault(name, Kept(wanted.added_ns))
+            if kept.resumed_ns != wanted.resumed_ns:
+                kept.resumed_ns = wanted.resumed_ns
+                if kept.is_suspended:
+                    first = kept.suspended[-1][0]
+                    kept.suspended[-1] = (first, max(first, -(-wanted.resumed_ns // SECOND) * SECOND))
+                    kept.why = ""
+        if state.revision != definitions.revision:
+            for name in state.statistics:
+                self._settle(name, definitions, state)
+            state.revision = definitions.revision
+            state.write(self._directory)
+
+    def _remove_others(self, wanted: set[str]) -> None:
+        """Folders of statistics that are no longer kept."""
+        for tier in TIERS:
+            place = self._directory / "histograms" / tier.name
+            for path in sorted(place.iterdir()) if place.is_dir() else ():
+                if is_folder(path.name) and path.name not in wanted:
+                    with telling(path, "remove what is no longer kept"):
+                        shutil.rmtree(path)
+
+    def _make(self, definitions: Definitions, state: State) -> bool:
+        """Make what is missing, segment by segment. Returns whether nothing is left."""
+        if not state.statistics:
+            return True
+        for before, sealed in sealed_after(self._recording, min(each.through for each in state.statistics.values())):
+            if not self._going():
+                return False
+            made = [name for name, kept in state.statistics.items() if kept.through < sealed.number]
+            with ExitStack() as opened:
+                events = None if sealed.events is None else opened.enter_context(making.Making(self._recording, sealed.events))
+                for name in made:
+                    with _charged(state.statistics[name]):
+                        self._one(name, definitions.statistics[name], state.statistics[name], before, sealed, events)
+            self._suspend(definitions, state)
+            state.write(self._directory)
+            for name in made:
+                with _charged(state.statistics[name]):
+                    self._settle(name, definitions, state)
+        state.write(self._directory)
+        return True
+
+    def _one(self, name: str, wanted: Definition, kept: Kept, before: Sealed | None, sealed: Sealed,
+             events: making.Making | None) -> None:
+        """What one segment adds to one statistic."""
+        begins = wanted.since_ns if wanted.since_ns is not None else self._begins(sealed)
+        kept.through = sealed.number
+        if sealed.until_ns <= begins or sealed.labelled:
+            return
+        statistic = parse(name)
+        if kept.source is None:
+            kept.source, why = source_of(statistic, wanted.source, sealed.event_sources, sealed.sample_sources)
+            kept.why = kept.why if kept.is_suspended else why
+        kept.first_ns = begins if kept.first_ns is None else kept.first_ns
+        left_out = tuple(span for span in (*wanted.pauses, *kept.suspended)
+                         if span[0] < sealed.until_ns and (span[1] is None or span[1] > sealed.first_ns))
+        sums = self._sums(statistic, kept, before, sealed, events, begins, left_out)
+        if sums is not None and kept.source is not None:
+            path = path_of(self._directory, TIERS[0], folder_name(name), sealed.number, sealed.number)
+            kept.segments += tables.write(path, [sums], name, kept.source) is not None
+        kept.until_ns = max(kept.until_ns or 0, sealed.until_ns)
+
+    def _begins(self, sealed: Sealed) -> int:
+        """From where on the recording has something: a whole second."""
+        facts = self._recording.facts
+        session = facts.sessions[0].get("from_ns") if facts.sessions and not facts.dropped_through else None
+        return min(sealed.first_ns, sealed.first_ns if session is None else session) // SECOND * SECOND
+
+    def _sums(self, statistic: Statistic, kept: Kept, before: Sealed | None, sealed: Sealed, events: making.Making | None, begins: int,
+              left_out: Spans) -> tables.Sums | None:
+        if kept.source is None:
+            return None
+        try:
+            if is_counted(statistic, kept.source):
+                return counting.from_samples(self._recording, before, sealed, statistic, kept, begins, left_out)
+            if events is None or kept.source not in sealed.event_sources:
+                return None
+            return events.sums(statistic, kept.source, since_ns=begins if sealed.first_ns < begins else None, left_out=left_out)
+        except FormatError as error:
+            # removed meanwhile, or damaged: the others go on
+            self._noticed(f"{statistic}: segment {sealed.number:06} can't be kept: {error}")
+            return None
+
+    def _suspend(self, definitions: Definitions, state: State) -> None:
+        """Suspend what exceeds the budget, from the end of what is in on."""
+        going = {name: kept for name, kept in state.statistics.items() if not kept.is_suspended and not definitions.statistics[name].paused}
+        sizes = {name: size_of(self._directory, name) for name in going}
+        excess = self._budget.excess(definitions, sizes, {name: kept.cpu_ns for name, kept in going.items()})
+        if excess is not None:
+            name, why = excess
+            kept = going[name]
+            kept.suspended.append((-(-(kept.until_ns or 0) // SECOND) * SECOND, None))
+            kept.why = why
+            self._noticed(f"{name} is kept no further: {why}; iolab keep resume goes on")
+
+    def _settle(self, name: str, definitions: Definitions, state: State) -> None:
+        """Merge what can be, and let go of what is too old. A damaged file stays as it is."""
+        kept, wanted = state.statistics[name], definitions.statistics[name]
+        if kept.source is None:
+            return
+        if name not in self._mergers:
+            self._mergers[name] = Merger(self._directory, name, kept.source)
+            self._mergers[name].tidy()
+        try:
+            self._mergers[name].merge(kept.through)
+            begins = self._mergers[name].age((kept.until_ns or 0) // SECOND, definitions.retention,
+                                             {tier: floor // SECOND for tier, floor in wanted.floors.items()})
+        except IolabError as error:
+            self._noticed(f"{name}: {error}")
+            return
+        for tier, second in begins.items():
+            kept.begins[tier] = max(second, kept.begins.get(tier, 0))
+
+
+def size_of(directory: Path, name: str) -> int:
+    """Bytes on disk of a statistic."""
+    return sum(_size(each.path) for tier in TIERS for each in files(directory, tier, folder_name(name)))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _identity(path: Path) -> object:
+    """Another value when the file is another one, or has changed."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+@contextmanager
+def _charged(kept: Kept) -> Iterator[None]:
+    """The CPU time that passes is the statistic's."""
+    begin = time.thread_time_ns()
+    try:
+        yield
+    finally:
+        kept.cpu_ns += time.thread_time_ns() - begin

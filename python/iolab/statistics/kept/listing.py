@@ -1,0 +1,78 @@
+"""What is kept of a recording, as plain data: statistic, state, since when, size, cost, and what each tier holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...errors import FormatError
+from ...recording.facts import read_facts
+from ..fields import MAPPED
+from ..names import Statistic, parse
+from . import tables
+from .definitions import Definition, Definitions, read_definitions
+from .places import TIERS, Tier, files, folder_name
+from .state import Kept, read_state
+
+SECOND = 10**9
+
+
+def listed(directory: Path) -> list[dict[str, Any]]:
+    """A row for each statistic; none where nothing is kept. ResultsError where there is no recording.
+
+    `state`: kept; pending (not taken up yet); waiting (nothing was recorded yet that it could be made of: `why`); paused; suspended by
+    the budget (`why`). `gaps`: times between since and until in which it was paused or suspended. Times are ns, sizes bytes.
+    """
+    read_facts(directory)
+    definitions = read_definitions(directory)
+    if definitions is None:
+        return []
+    state = read_state(directory)
+    held = state.statistics if state is not None else {}
+    return [_row(directory, wanted, held.get(name), definitions) for name, wanted in definitions.statistics.items()]
+
+
+def _row(directory: Path, wanted: Definition, kept: Kept | None, definitions: Definitions) -> dict[str, Any]:
+    if kept is not None and kept.added_ns != wanted.added_ns:
+        kept = None
+    tiers = [_tier(directory, tier, wanted.statistic, definitions) for tier in TIERS]
+    state, why = _state(wanted, kept)
+    gaps = sorted((*wanted.pauses, *(kept.suspended if kept else ())))
+    so_far = kept if kept is not None else Kept(wanted.added_ns, wanted.source)
+    return {"statistic": wanted.statistic, "state": state, "why": why, "source": so_far.source,
+            "kind": _kind(parse(wanted.statistic)), "since_ns": so_far.first_ns, "until_ns": so_far.until_ns,
+            "bytes": sum(each["bytes"] for each in tiers), "cpu_ns": so_far.cpu_ns, "rows": sum(each["rows"] for each in tiers),
+            "segments": so_far.segments, "tiers": tiers,
+            "gaps": [list(each) for each in gaps if each[1] is None or each[1] > each[0]]}
+
+
+def _state(wanted: Definition, kept: Kept | None) -> tuple[str, str]:
+    if kept is None:
+        return "pending", ""
+    if wanted.paused:
+        return "paused", ""
+    if kept.is_suspended and kept.resumed_ns == wanted.resumed_ns:
+        return "suspended", kept.why
+    return ("kept", "") if kept.source is not None else ("waiting", kept.why or "nothing was sealed since it was added")
+
+
+def _kind(statistic: Statistic) -> str:
+    return "heat" if statistic.breakdown in MAPPED else "stack" if statistic.breakdown else "series"
+
+
+def _tier(directory: Path, tier: Tier, name: str, definitions: Definitions) -> dict[str, Any]:
+    """What a tier holds; a file that a merge replaces meanwhile, or a damaged one, counts for nothing."""
+    sizes, rows, first, until = 0, 0, None, None
+    found = files(directory, tier, folder_name(name))
+    for each in found:
+        try:
+            told = tables.about(each.path)
+            sizes += each.path.stat().st_size
+        except (FileNotFoundError, FormatError):
+            continue
+        rows += told.rows
+        first = told.first_s * SECOND if first is None else min(first, told.first_s * SECOND)
+        end = (told.last_s + tier.seconds) * SECOND
+        until = end if until is None else max(until, end)
+    return {"tier": tier.name, "interval_s": tier.seconds, "keep_s": definitions.retention[tier.name], "first_ns": first, "until_ns": until,
+            "files": len(found), "bytes": sizes, "rows": rows}

@@ -1,0 +1,183 @@
+"""What is done about kept statistics: list, add, pause, resume, prune, drop. For the command line and the service.
+
+Whoever records takes a change up within a second or so; of a recording at rest it is done here, under the writer's lock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+from ...errors import ResultsError, UsageError
+from ...recording.facts import read_facts
+from ...recording.layout import take_lock
+from ..fields import near
+from ..intervals import SECOND
+from ..names import Statistic, parse
+from .definitions import Definition, Definitions, change
+from .keeper import Keeper
+from .listing import listed
+from .places import TIERS
+from .state import read_state
+
+__all__ = ["add", "drop", "listed", "pause", "prune", "resume"]
+
+LONGEST = 1000
+"""Characters of a statistic's name."""
+MOST = 100
+"""Statistics of a recording."""
+WAIT_S = 3.0
+"""Seconds that a recorder has to take a change up before it is told as pending."""
+
+
+def add(directory: Path, names: Sequence[str], *, source: str | None = None, backfill: bool = False, wait_s: float = WAIT_S,
+        now_ns: int | None = None) -> list[dict[str, Any]]:
+    """Keep statistics from now on, and with `backfill` of all that the recording still has.
+
+    UsageError where one has no such name or is kept already.
+    """
+    clock = read_facts(directory).clock
+    if clock != "realtime" and not backfill:
+        raise UsageError("was imported: nothing comes that could be kept", where=directory, hint="add --backfill keeps what is there")
+    now = time.time_ns() if now_ns is None else now_ns
+    wanted = [checked(name) for name in names]
+
+    def how(before: Definitions) -> Definitions:
+        after = before
+        for asked in wanted:
+            if any(same(asked, parse(held)) for held in after.statistics):
+                raise UsageError(f"{asked} is kept already", where=directory, hint="iolab keep list shows it")
+            if len(after.statistics) >= MOST:
+                raise UsageError(f"{MOST} statistics are the most that are kept", where=directory, hint="drop one first")
+            after = after.with_(Definition(str(asked), now, source, None if backfill else now // SECOND * SECOND))
+        return after
+
+    return _changed(directory, how, wait_s)
+
+
+def pause(directory: Path, names: Sequence[str] = (), *, wait_s: float = WAIT_S, now_ns: int | None = None) -> list[dict[str, Any]]:
+    """Keep no more of them (of all, where none is named) until they are resumed."""
+    at = _next_second(now_ns)
+    return _each(directory, names, wait_s, lambda held: held if held.paused else replace(held, pauses=(*held.pauses, (at, None))))
+
+
+def resume(directory: Path, names: Sequence[str] = (), *, wait_s: float = WAIT_S, now_ns: int | None = None) -> list[dict[str, Any]]:
+    """Go on with what was paused, or suspended by the budget."""
+    now = time.time_ns() if now_ns is None else now_ns
+    at = _next_second(now)
+
+    def how(held: Definition) -> Definition:
+        if held.paused:
+            first = held.pauses[-1][0]
+            held = replace(held, pauses=(*held.pauses[:-1], (first, max(at, first))))
+        return replace(held, resumed_ns=now)
+
+    return _each(directory, names, wait_s, how)
+
+
+def prune(directory: Path, names: Sequence[str], *, before_ns: int, tier: str = TIERS[-1].name, wait_s: float = WAIT_S,
+          ) -> list[dict[str, Any]]:
+    """Let go of what was kept before a moment, in a tier and those finer than it: "1s", "1m" or "1h" (everything)."""
+    places = [each.name for each in TIERS]
+    if tier not in places:
+        raise UsageError(f"there is no tier '{tier}'", hint=near(tier, places))
+    floor = before_ns // SECOND * SECOND
+    floors = dict.fromkeys(places[:places.index(tier) + 1], floor)
+
+    def how(held: Definition) -> Definition:
+        return replace(held, floors={**held.floors, **{name: max(at, held.floors.get(name, 0)) for name, at in floors.items()}})
+
+    return _each(directory, names, wait_s, how)
+
+
+def drop(directory: Path, names: Sequence[str], *, wait_s: float = WAIT_S) -> list[dict[str, Any]]:
+    """Keep them no more, and remove what was kept of them."""
+    if not names:
+        raise UsageError("names no statistic to drop", where=directory, hint="iolab keep list shows those that are kept")
+
+    def how(before: Definitions) -> Definitions:
+        after = before
+        for name in _found(directory, names, before):
+            after = after.without(name)
+        return after
+
+    return _changed(directory, how, wait_s)
+
+
+def checked(name: str) -> Statistic:
+    """The statistic of a name that can be kept. UsageError where it can't."""
+    if len(name) > LONGEST:
+        raise UsageError(f"the statistic's name has {len(name)} characters, and {LONGEST} are the most that is kept")
+    asked = parse(name)
+    if len(str(asked)) > LONGEST:
+        raise UsageError(f"the statistic's name has {len(str(asked))} characters, and {LONGEST} are the most that is kept")
+    return asked
+
+
+def same(one: Statistic, other: Statistic) -> bool:
+    """Whether two names ask the same; the order of conditions says nothing."""
+    return (one.group, one.name, set(one.filters), one.breakdown) == (other.group, other.name, set(other.filters), other.breakdown)
+
+
+def _found(directory: Path, names: Sequence[str], definitions: Definitions) -> list[str]:
+    held = list(definitions.statistics)
+    found = []
+    for name in names:
+        asked = checked(name)
+        match = next((each for each in held if same(asked, parse(each))), None)
+        if match is None:
+            raise UsageError(f"{asked} is not kept", where=directory, hint=near(str(asked), held))
+        found.append(match)
+    return found if names else held
+
+
+def _each(directory: Path, names: Sequence[str], wait_s: float, how: Callable[[Definition], Definition]) -> list[dict[str, Any]]:
+    def all_of_them(before: Definitions) -> Definitions:
+        after = before
+        for name in _found(directory, names, before):
+            after = after.with_(how(before.statistics[name]))
+        return after
+
+    return _changed(directory, all_of_them, wait_s)
+
+
+def _changed(directory: Path, how: Callable[[Definitions], Definitions], wait_s: float) -> list[dict[str, Any]]:
+    read_facts(directory)
+    revision = change(directory, how).revision
+    with _at_rest(directory) as free:
+        if free:
+            Keeper(directory).look()
+            return listed(directory)
+    limit = time.monotonic() + wait_s
+    while time.monotonic() < limit:
+        state = read_state(directory)
+        if state is not None and state.revision >= revision:
+            break
+        time.sleep(0.1)
+    return listed(directory)
+
+
+@contextmanager
+def _at_rest(directory: Path) -> Iterator[bool]:
+    """Whether nobody writes the recording; then its lock is held meanwhile."""
+    lock: IO[str] | None
+    try:
+        lock = take_lock(directory)
+    except ResultsError as error:
+        if error.__cause__ is not None:
+            raise
+        lock = None
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            lock.close()
+
+
+def _next_second(now_ns: int | None) -> int:
+    now = time.time_ns() if now_ns is None else now_ns
+    return -(-now // SECOND) * SECOND

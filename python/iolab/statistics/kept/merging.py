@@ -1,0 +1,138 @@
+"""Few files, of few rows: the segments of an hour become one file of each tier, the hours of a day another; what is too old goes.
+
+Every step can be cut short by a kill: a file is written before those that it replaces go, and into the longer tiers before it is merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from ...recording.layout import telling
+from . import tables
+from .places import DAY, TIERS, File, Tier, files, folder, folder_name, path_of, replaced
+from .tables import About, Sums
+
+SINGLES = 64
+"""Files of one hour at most; more are merged before it is over."""
+_HOUR = 3600
+
+
+class Merger:
+    """Merges the files of one statistic. What files say of themselves is remembered: they hardly ever change."""
+
+    def __init__(self, directory: Path, statistic: str, source: str) -> None:
+        """`statistic`, `source`: what the files hold."""
+        self._directory, self._statistic, self._source = directory, statistic, source
+        self._name = folder_name(statistic)
+        self._about: dict[Path, About] = {}
+
+    def tidy(self) -> None:
+        """Remove what a kill left half done."""
+        for tier in TIERS:
+            place = folder(self._directory, tier, self._name)
+            with telling(place, "remove what was merged"):
+                for path in [*(each.path for each in replaced(self._directory, tier, self._name)), *place.glob(".*.tmp")]:
+                    path.unlink(missing_ok=True)
+
+    def merge(self, through: int) -> None:
+        """Merge what can be, of segments up to `through`."""
+        hours = self._hours(through)
+        for hour in hours[:-1]:
+            self._hour(hour)
+        # the last one is not over
+        if hours and len(hours[-1]) >= SINGLES:
+            self._into_one(TIERS[0], hours[-1], [self._sum(hours[-1])])
+        for tier in TIERS:
+            self._days(tier)
+
+    def _hours(self, through: int) -> list[list[File]]:
+        """Files that follow each other, by the hour in which they begin, of segments that are not in the longest tier yet."""
+        long = self._files(TIERS[-1])
+        begin = long[-1].last if long else 0
+        held: list[tuple[int, File]] = []
+        for each in files(self._directory, TIERS[0], self._name, through):
+            if each.last > begin:
+                # a late event does not bring an hour back that is over
+                latest = held[-1][0] if held else 0
+                held.append((max(latest, self.about(each).first_s // _HOUR), each))
+        return [[each for _, each in group] for _, group in groupby(held, key=lambda pair: pair[0])]
+
+    def _hour(self, hour: Sequence[File]) -> None:
+        """An hour that is over: into the longer tiers, shortest first, then into one file."""
+        whole = File(hour[0].first, hour[-1].last, Path())
+        fine = taken = self._sum(hour)
+        for tier in TIERS[1:]:
+            taken = taken.longer(tier.seconds)
+            if not any(whole.within(each) for each in self._files(tier)):
+                self._write(tier, whole, [taken])
+        if len(hour) > 1:
+            self._into_one(TIERS[0], hour, [fine])
+
+    def _days(self, tier: Tier) -> None:
+        """Hours of a day that is over, one after the other, so that never the whole of it is in memory."""
+        merged = min((found[-1].last if found else 0) for found in (self._files(each) for each in TIERS[1:]))
+        held = [each for each in self._files(tier) if each.last <= merged]
+        days = [list(group) for _, group in groupby(held, key=lambda each: self.about(each).first_s // DAY)]
+        for day, _ in pairwise(days):
+            if len(day) > 1:
+                width = max(self.about(each).width for each in day)
+                self._into_one(tier, day, (tables.read(each.path).wider(width) for each in day))
+
+    def age(self, until_s: int, keep_s: Mapping[str, int], floors: Mapping[str, int]) -> dict[str, int]:
+        """Remove what is older than `keep_s` before `until_s`, file by file, and all that is before `floors`.
+
+        Returns by tier the second before which nothing is left, where that is known.
+        """
+        begins: dict[str, int] = {}
+        for tier in TIERS:
+            oldest, floor = until_s - keep_s[tier.name], floors.get(tier.name, 0)
+            for each in self._files(tier):
+                told = self.about(each)
+                end = told.last_s + tier.seconds
+                if end <= max(oldest, floor):
+                    self._remove([each])
+                    begins[tier.name] = max(begins.get(tier.name, 0), end)
+                elif told.first_s < floor:
+                    self._cut(tier, each, floor)
+            if floor:
+                begins[tier.name] = max(begins.get(tier.name, 0), floor)
+        return begins
+
+    def about(self, each: File) -> About:
+        """What a file says of itself."""
+        if each.path not in self._about:
+            self._about[each.path] = tables.about(each.path)
+        return self._about[each.path]
+
+    def _files(self, tier: Tier) -> list[File]:
+        return files(self._directory, tier, self._name)
+
+    def _sum(self, parts: Sequence[File]) -> Sums:
+        found = [tables.read(each.path) for each in parts]
+        width, first = max(each.width for each in found), found[0]
+        return Sums(tables.added([each.wider(width).table for each in found], first.form), first.form, width, first.bits)
+
+    def _into_one(self, tier: Tier, parts: Sequence[File], sums: Iterable[Sums]) -> None:
+        self._write(tier, File(parts[0].first, parts[-1].last, Path()), sums)
+        self._remove(parts)
+
+    def _write(self, tier: Tier, whole: File, sums: Iterable[Sums]) -> None:
+        tables.write(path_of(self._directory, tier, self._name, whole.first, whole.last), sums, self._statistic, self._source)
+
+    def _remove(self, gone: Sequence[File]) -> None:
+        for each in gone:
+            with telling(each.path, "remove what was kept"):
+                each.path.unlink(missing_ok=True)
+            self._about.pop(each.path, None)
+
+    def _cut(self, tier: Tier, each: File, floor: int) -> None:
+        sums = tables.read(each.path)
+        late = sums.table.filter(pa.array(np.asarray(sums.table["time_s"]) >= floor // tier.seconds * tier.seconds))
+        self._about.pop(each.path, None)
+        if tables.write(each.path, [Sums(late, sums.form, sums.width, sums.bits)], self._statistic, self._source) is None:
+            self._remove([each])

@@ -1,0 +1,111 @@
+"""Where kept statistics lie: `histograms/<tier>/<folder>/<first>-<last>.parquet`, with the numbers of the segments that are in it.
+
+A file is there as a whole or not at all; one whose segments another file of its tier holds as well is what a merge left: it counts no more.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFINITIONS = "histograms/keep.json"
+STATE = "histograms/kept.json"
+LOCK = "histograms/keep.lock"
+
+DAY = 86400
+
+
+@dataclass(frozen=True)
+class Tier:
+    """Sums by a length of time. name: of its folder. seconds: the length. keep_s: how long they are kept unless chosen."""
+
+    name: str
+    seconds: int
+    keep_s: int
+
+
+TIERS = (Tier("1s", 1, 7 * DAY), Tier("1m", 60, 14 * DAY), Tier("1h", 3600, 90 * DAY))
+"""From the finest on; each is a sum of the one before."""
+
+_NAME = re.compile(r"(\d{6,})-(\d{6,})\.parquet")
+_FOLDER = re.compile(r"[\w.=-]{1,80}\.[0-9a-f]{8}")
+_READABLE = 80
+
+
+@dataclass(frozen=True, order=True)
+class File:
+    """Sums of the segments `first` to `last`."""
+
+    first: int
+    last: int
+    path: Path
+
+    def within(self, other: File) -> bool:
+        """Whether another file has all of its segments."""
+        return other.first <= self.first and self.last <= other.last
+
+    def meets(self, other: File) -> bool:
+        """Whether another file has one of its segments."""
+        return other.first <= self.last and self.first <= other.last
+
+
+def folder_name(statistic: str) -> str:
+    """The folder of a statistic: readable, without signs that globs or shells know, and another one for each name."""
+    readable = re.sub(r"[^A-Za-z0-9_.=]+", "-", statistic).strip("-.")[:_READABLE]
+    return f"{readable or 'statistic'}.{zlib.crc32(statistic.encode()):08x}"
+
+
+def is_folder(name: str) -> bool:
+    """Whether a folder's name is one of ours; default maps have others."""
+    return _FOLDER.fullmatch(name) is not None
+
+
+def folder(directory: Path, tier: Tier, name: str) -> Path:
+    """The folder of a statistic in a tier."""
+    return directory / "histograms" / tier.name / name
+
+
+def path_of(directory: Path, tier: Tier, name: str, first: int, last: int) -> Path:
+    """The file of segments `first` to `last`."""
+    return folder(directory, tier, name) / f"{first:06}-{last:06}.parquet"
+
+
+def files(directory: Path, tier: Tier, name: str, through: int | None = None) -> list[File]:
+    """Files that count, ascending; without those beyond the segment `through`, which are not settled yet."""
+    found = _listed(folder(directory, tier, name))
+    held = [each for each in found if through is None or each.last <= through]
+    held.sort(key=lambda each: (each.first, -each.last))
+    kept: list[File] = []
+    for each in held:
+        if not kept or not each.within(kept[-1]):
+            kept.append(each)
+    return kept
+
+
+def replaced(directory: Path, tier: Tier, name: str) -> list[File]:
+    """Files that count no more."""
+    counting = set(files(directory, tier, name))
+    return [each for each in _listed(folder(directory, tier, name)) if each not in counting]
+
+
+def _listed(place: Path) -> list[File]:
+    try:
+        names = [(path, _NAME.fullmatch(path.name)) for path in place.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [File(int(match[1]), int(match[2]), path) for path, match in names if match and int(match[1]) <= int(match[2])]
+
+
+def chosen(by_tier: Sequence[tuple[Tier, Sequence[File]]]) -> list[tuple[Tier, File]]:
+    """Files that hold every segment once, of the longest tiers that are given; given from the finest on.
+
+    A file of segments is put into longer tiers before it is merged with others, so that of two files in different tiers that share a
+    segment one has all segments of the other.
+    """
+    taken: list[tuple[Tier, File]] = []
+    for tier, found in reversed(by_tier):
+        taken += [(tier, each) for each in found if not any(held.meets(each) for _, held in taken)]
+    return sorted(taken, key=lambda pair: pair[1])

@@ -1,0 +1,61 @@
+"""Rows of kept files as the engine reads them, though merges go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...errors import FormatError
+from ..engine import Engine
+from ..intervals import SECOND
+from ..windows import Window
+from . import tables
+from .held import Held
+from .places import Tier
+
+COLUMN = "(time_s * 1000000000 - $base) // $interval"
+INSIDE = "time_s >= $from_s AND time_s < $until_s"
+"""In SQL: the column of time of a row, and whether it lies in the window."""
+
+_TRIES = 5
+
+T = TypeVar("T")
+
+
+class Replaced(FormatError):
+    """A file was merged with others while it was read."""
+
+
+def steady(ask: Callable[[], T]) -> T:
+    """Ask again where a merge came in between."""
+    for _ in range(_TRIES):
+        try:
+            return ask()
+        except Replaced:
+            continue
+    return ask()
+
+
+def by_width(held: Held, tiers: Sequence[Tier]) -> dict[int, list[str]]:
+    """Files that count by the width of their equal buckets; all under 1 where they have none."""
+    found: dict[int, list[str]] = {}
+    for _, each in held.files(tiers):
+        try:
+            width = tables.about(each.path).width if held.statistic.breakdown == "offset" else 1
+        except FileNotFoundError:
+            raise Replaced("was merged meanwhile", where=each.path) from None
+        found.setdefault(width, []).append(str(each.path))
+    return found
+
+
+def rows(engine: Engine, paths: Sequence[str], window: Window, sql: str) -> dict[str, Any]:
+    """What SQL says of `kept`, the rows of these files; it may use `COLUMN` and `INSIDE`. FormatError where one is damaged."""
+    try:
+        engine.files("kept", paths)
+        return engine.ask(sql, {"base": window.base_ns, "interval": window.interval_ns, "from_s": -(-window.first_ns // SECOND),
+                                "until_s": -(-window.until_ns // SECOND)})
+    except FormatError:
+        if any(not Path(path).exists() for path in paths):
+            raise Replaced("was merged meanwhile", where=window.snap.place) from None
+        raise

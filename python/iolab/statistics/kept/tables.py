@@ -1,0 +1,172 @@
+"""The files of kept statistics: Parquet, sorted so that alike numbers lie together, with what they are in the key `iolab`.
+
+Three forms. `map`: `time_s`, `index` (of the bucket), `count`. `numbers`: `time_s`, `key`, `amount`. `growth`, of counters: `time_s`,
+`object`, `part`, `amount` (in the statistic's unit times seconds), `over` (what to divide it by), `covered` and `broken` (seconds).
+`time_s` is the start of the second, minute or hour. Rows of one time and place may stand in several files, or twice in one: they add up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...errors import FormatError
+from ...recording.layout import replacing, telling
+from ...recording.maps import WITHOUT
+
+Form: TypeAlias = Literal["map", "numbers", "growth"]
+
+KEY = "iolab"
+SCHEMA = 1
+
+_TIME = pa.field("time_s", pa.int64(), nullable=False)
+_WORD = pa.dictionary(pa.int32(), pa.string())
+SCHEMAS: Mapping[str, pa.Schema] = {
+    "map": pa.schema([_TIME, pa.field("index", pa.uint32(), nullable=False), pa.field("count", pa.uint64(), nullable=False)]),
+    "numbers": pa.schema([_TIME, pa.field("key", _WORD), pa.field("amount", pa.int64(), nullable=False)]),
+    "growth": pa.schema([_TIME, pa.field("object", _WORD, nullable=False), pa.field("part", _WORD, nullable=False),
+                         *(pa.field(name, pa.float64(), nullable=False) for name in ("amount", "over", "covered", "broken"))]),
+}
+"""A key that is null: the rest, beyond the largest names of a segment."""
+
+_PLACES = {"map": ("index",), "numbers": ("key",), "growth": ("object", "part")}
+_ENCODINGS = {"time_s": "DELTA_BINARY_PACKED", "count": "BYTE_STREAM_SPLIT", "amount": "BYTE_STREAM_SPLIT"}
+
+
+@dataclass(frozen=True)
+class About:
+    """What a file says of itself.
+
+    Attributes:
+        statistic, source, form: what it holds. first_s, last_s: of its rows. rows: how many.
+        width: of equal buckets (a power of two), 1 for those of the grid of `bits`.
+    """
+
+    statistic: str
+    source: str
+    form: Form
+    first_s: int
+    last_s: int
+    rows: int
+    width: int = 1
+    bits: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is written."""
+        return {"schema": SCHEMA, "statistic": self.statistic, "source": self.source, "form": self.form, "first_s": self.first_s,
+                "last_s": self.last_s, "rows": self.rows, "width": self.width, "bits": self.bits}
+
+
+@dataclass(frozen=True)
+class Sums:
+    """A table of one of the forms and the width of its buckets."""
+
+    table: pa.Table
+    form: Form
+    width: int = 1
+    bits: int | None = None
+
+    def wider(self, width: int) -> Sums:
+        """With equal buckets of another width, at least as wide: exact, because a wide bucket holds whole ones."""
+        shift = (width // self.width).bit_length() - 1
+        if not shift:
+            return self
+        index = np.asarray(self.table["index"])
+        index = np.where(index == WITHOUT, index, index >> np.uint32(shift)).astype(np.uint32)
+        return Sums(self.table.set_column(1, SCHEMAS["map"].field("index"), pa.array(index)), self.form, width, self.bits)
+
+    def longer(self, seconds: int) -> Sums:
+        """By a longer time: sums of whole ones. Sorted."""
+        times = np.asarray(self.table["time_s"])
+        table = self.table.set_column(0, _TIME, pa.array(times // seconds * seconds))
+        return Sums(added([table], self.form), self.form, self.width, self.bits)
+
+
+def added(tables: Sequence[pa.Table], form: Form) -> pa.Table:
+    """Rows of one time and place as one, sorted by place, then time."""
+    schema = SCHEMAS[form]
+    places = _PLACES[form]
+    amounts = [name for name in schema.names if name not in ("time_s", *places)]
+    plain = pa.concat_tables([each.cast(_plain(schema)) for each in tables])
+    if not plain.num_rows:
+        return schema.empty_table()
+    summed = plain.group_by([*places, "time_s"], use_threads=False).aggregate([(name, "sum") for name in amounts])
+    summed = summed.rename_columns([*places, "time_s", *amounts]).select(schema.names)
+    ordered = summed.sort_by([(name, "ascending") for name in (*places, "time_s")])
+    return ordered.cast(_plain(schema)).cast(schema)
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The schema with words in place of dictionaries."""
+    return pa.schema([field.with_type(pa.string()) if field.type == _WORD else field for field in schema])
+
+
+def write(path: Path, parts: Iterable[Sums], statistic: str, source: str) -> About | None:
+    """Write sums of one form and width, a row group each, as a whole or not at all. None, and no file, where there are no rows."""
+    about: About | None = None
+    with telling(path, "keep a statistic"):
+        held = (each for each in parts if each.table.num_rows)
+        first = next(held, None)
+        if first is None:
+            return None
+        schema = SCHEMAS[first.form]
+        encodings = {name: _ENCODINGS[name] for name in schema.names if name in _ENCODINGS}
+        with replacing(path) as temporary, pq.ParquetWriter(
+                temporary, schema, compression="zstd", compression_level=3, column_encoding=encodings, write_page_checksum=True,
+                use_dictionary=[name for name in schema.names if name not in encodings]) as writer:
+            for each in _chain(first, held):
+                times = np.asarray(each.table["time_s"])
+                low, high, rows = int(times.min()), int(times.max()), len(times)
+                about = About(statistic, source, first.form, low, high, rows, first.width, first.bits) if about is None else About(
+                    statistic, source, first.form, min(low, about.first_s), max(high, about.last_s), about.rows + rows, first.width,
+                    first.bits)
+                writer.write_table(each.table, row_group_size=max(1, rows))
+            assert about is not None
+            writer.add_key_value_metadata({KEY: json.dumps(about.as_json())})
+    return about
+
+
+def _chain(first: Sums, more: Iterable[Sums]) -> Iterable[Sums]:
+    yield first
+    yield from more
+
+
+def about(path: Path) -> About:
+    """What a file says of itself. FormatError where it is damaged, FileNotFoundError where a merge has replaced it."""
+    try:
+        data = json.loads((pq.read_metadata(path).metadata or {}).get(KEY.encode(), b""))
+        bits = data["bits"]
+        found = About(str(data["statistic"]), str(data["source"]), data["form"], int(data["first_s"]), int(data["last_s"]),
+                      int(data["rows"]), int(data["width"]), None if bits is None else int(bits))
+        if found.form not in SCHEMAS or found.width < 1 or found.width & (found.width - 1):
+            raise ValueError("it is of no known form")
+        return found
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
+        raise _damaged(path, error) from None
+
+
+def read(path: Path) -> Sums:
+    """A file. FormatError where it is damaged, FileNotFoundError where a merge has replaced it."""
+    told = about(path)
+    try:
+        table = pq.read_table(path, use_threads=False, page_checksum_verification=True, read_dictionary=list(_PLACES[told.form]))
+        return Sums(table.select(SCHEMAS[told.form].names).cast(SCHEMAS[told.form]), told.form, told.width, told.bits)
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: Path, error: Exception) -> FormatError:
+    words = (str(error) or type(error).__name__).splitlines()[0]
+    return FormatError(f"is a damaged file of a kept statistic: {words}", where=path,
+                       hint="remove it: what it kept is lost, all else can be asked")

@@ -1,0 +1,236 @@
+"""What was kept says exactly what the events said, once these are gone, and joins what is still there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kept_data import DAY, HOUR, START, add_segment, aged, io, make
+
+from iolab.recording.counts import HeatCounts, alike
+from iolab.recording.grids import LogLinear
+from iolab.recording.recording import Recording
+from iolab.recording.writer import RecordingWriter
+from iolab.statistics import heat as scanning
+from iolab.statistics.answers import Series, Stack
+from iolab.statistics.intervals import SECOND
+from iolab.statistics.kept import manage
+from iolab.statistics.kept.making import BITS
+from iolab.statistics.query import query
+
+MAPS = ["io.ops[process=fio][latency]", "io.ops[process!=fio][size]", "io.ops[queue]", "io.ops[file=/data/3,/data/4][offset]"]
+NUMBERS = ["io.ops[process]", "io.bytes[file]", "io.bytes[process=db]", "io.ops[latency>=1ms][op]"]
+
+
+def same_map(kept: HeatCounts, scanned: HeatCounts) -> None:
+    """The same counts, on the grid of the coarser one."""
+    if isinstance(scanned.grid, LogLinear):
+        scanned = scanned.coarser(steps=scanned.grid.bits - BITS)
+    one, other = alike([kept, scanned])
+    assert one.t0_ns == other.t0_ns
+    assert one.interval_ns == other.interval_ns
+    for name in ("column", "index", "count"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    assert (one.events, one.without_y) == (other.events, other.without_y)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    return make(tmp_path_factory.mktemp("kept") / "r", [*MAPS, *NUMBERS])
+
+
+@pytest.mark.parametrize("left", [0, 2, 5])
+@pytest.mark.parametrize("interval", [1, 5, 60])
+@pytest.mark.parametrize("name", MAPS)
+def test_maps_outlive_their_events(whole: Recording, tmp_path: Path, name: str, interval: int, left: int) -> None:
+    old = aged(whole.path, tmp_path / "old", left)
+    kept = query(old, name, interval_ns=interval * SECOND)
+    scanned = query(whole, name, interval_ns=interval * SECOND)
+    assert isinstance(kept, HeatCounts)
+    assert isinstance(scanned, HeatCounts)
+    same_map(kept, scanned)
+    assert any("from what was kept" in note for note in kept.assumptions)
+    assert not any("kept" in note for note in scanned.assumptions), "events are asked while they are there"
+
+
+@pytest.mark.parametrize("left", [0, 2, 5])
+@pytest.mark.parametrize("interval", [1, 7, 60])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_outlive_their_events(whole: Recording, tmp_path: Path, name: str, interval: int, left: int) -> None:
+    old = aged(whole.path, tmp_path / "old", left)
+    kept, scanned = (query(each, name, interval_ns=interval * SECOND) for each in (old, whole))
+    assert isinstance(kept, Series | Stack)
+    assert isinstance(scanned, Series | Stack)
+    assert (kept.t0_ns, kept.total) == (scanned.t0_ns, scanned.total)
+    # imported: nobody knows when it recorded, so that every column is a whole one
+    assert np.array_equal(kept.values, scanned.values)
+    if isinstance(kept, Stack):
+        assert isinstance(scanned, Stack)
+        assert (kept.keys, kept.totals) == (scanned.keys, scanned.totals)
+
+
+def test_a_window_of_what_is_gone(whole: Recording, tmp_path: Path) -> None:
+    old = aged(whole.path, tmp_path / "old", 1)
+    ends = {"from_ns": START + 20 * SECOND, "until_ns": START + 70 * SECOND}
+    for name in MAPS[:3]:
+        kept, scanned = (query(each, name, interval_ns=SECOND, **ends) for each in (old, whole))
+        assert isinstance(kept, HeatCounts)
+        assert isinstance(scanned, HeatCounts)
+        same_map(kept, scanned)
+    # an end within a second is widened, and told
+    cut = query(old, "io.ops[process]", interval_ns=SECOND, from_ns=START + 20 * SECOND + 1, until_ns=START + 70 * SECOND - 1)
+    assert isinstance(cut, Stack)
+    assert (cut.first_ns, cut.until_ns) == (START + 20 * SECOND, START + 70 * SECOND)
+    assert any("widened" in note for note in cut.notes)
+
+
+def test_a_sum_comes_from_what_tells_more_apart(whole: Recording, tmp_path: Path) -> None:
+    old = aged(whole.path, tmp_path / "old", 1)
+    for name in ("io.ops[process=fio]", "io.ops[latency>=1ms]", "io.bytes"):
+        kept, scanned = (query(each, name, interval_ns=SECOND) for each in (old, whole))
+        assert isinstance(kept, Series)
+        assert isinstance(scanned, Series)
+        assert np.array_equal(kept.values, scanned.values)
+        assert any("from what was kept" in note for note in kept.notes)
+
+
+def test_what_was_not_kept_stays_unknown(whole: Recording, tmp_path: Path) -> None:
+    old = aged(whole.path, tmp_path / "old", 2)
+    found = query(old, "io.ops[process=db][latency]", interval_ns=SECOND)
+    assert isinstance(found, HeatCounts)
+    assert found.t0_ns >= START + 4 * 30 * SECOND - 2 * SECOND
+    assert any("no longer kept" in note for note in found.assumptions)
+
+
+def test_a_drill_down_of_three_levels_equals_what_was_kept_from_the_start(tmp_path: Path) -> None:
+    """By process, of one its files, of one the latencies: asked of the events afterwards, and kept all the time."""
+    levels = ["io.ops[process]", "io.ops[process=fio][file]", "io.ops[process=fio][file=/data/3][latency]"]
+    path = tmp_path / "r"
+    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+        add_segment(writer, START, 10)
+    manage.add(path, levels, backfill=True)
+    for number in range(1, 20):
+        with RecordingWriter.reopen(path, live=False) as writer:
+            add_segment(writer, START + number * 30 * SECOND, 30, 100)
+        manage.resume(path)  # has the keeper look
+    asked = [query(Recording(path), name, interval_ns=SECOND) for name in levels]
+    old = aged(path, tmp_path / "old", 0)
+    kept = [query(old, name, interval_ns=SECOND) for name in levels]
+    for one, other in zip(asked[:2], kept[:2], strict=True):
+        assert isinstance(one, Stack)
+        assert isinstance(other, Stack)
+        assert one.total > 10_000
+        assert np.array_equal(one.values, other.values)
+        assert (one.keys, one.totals) == (other.keys, other.totals)
+    assert isinstance(asked[2], HeatCounts)
+    assert isinstance(kept[2], HeatCounts)
+    same_map(kept[2], asked[2])
+    assert asked[2].events > 500
+
+
+def test_many_events_are_not_scanned_where_they_are_kept(whole: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    from iolab.statistics.kept import answering
+
+    monkeypatch.setattr(answering, "LONG_SCAN", 1000)
+    assert scanning.LONG_SCAN > 1000
+    for name in MAPS[:3]:
+        kept = query(whole, name, interval_ns=SECOND)
+        assert isinstance(kept, HeatCounts)
+        assert any("from what was kept" in note for note in kept.assumptions)
+    with monkeypatch.context() as plain:
+        plain.setattr(answering, "LONG_SCAN", 10**9)
+        scanned = query(whole, MAPS[0], interval_ns=SECOND)
+    assert isinstance(scanned, HeatCounts)
+    found = query(whole, MAPS[0], interval_ns=SECOND)
+    assert isinstance(found, HeatCounts)
+    same_map(found, scanned)
+    # less than a second has to be scanned
+    short = query(whole, MAPS[0], interval_ns=SECOND // 10)
+    assert isinstance(short, HeatCounts)
+    assert not any("kept" in note for note in short.assumptions)
+
+
+def test_default_maps_answer_what_they_know(whole: Recording, tmp_path: Path) -> None:
+    manage.add(whole.path, ["io.ops[op=write][latency]"], backfill=True)
+    old = aged(whole.path, tmp_path / "old", 1)
+    found = query(old, "io.ops[op=write][latency]", interval_ns=SECOND)
+    assert isinstance(found, HeatCounts)
+    assert found.grid == LogLinear(6)
+
+
+def test_what_is_hot_and_what_was_sealed_since_is_joined(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [MAPS[0], NUMBERS[0]], segments=4)
+    with RecordingWriter.reopen(path, live=False) as writer:
+        add_segment(writer, START + 4 * 30 * SECOND, 30)
+        writer.append_events(io(START + 5 * 30 * SECOND, 30))
+        whole = {name: query(Recording(path), name, interval_ns=SECOND) for name in (MAPS[0], NUMBERS[0])}
+        old = aged(path, tmp_path / "old", 2)
+        for name, scanned in whole.items():
+            kept = query(old, name, interval_ns=SECOND)
+            if isinstance(kept, HeatCounts):
+                assert isinstance(scanned, HeatCounts)
+                same_map(kept, scanned)
+            else:
+                assert isinstance(kept, Stack)
+                assert isinstance(scanned, Stack)
+                assert np.array_equal(kept.values, scanned.values)
+        assert old.snapshot("events")[1] is not None
+
+
+def test_what_was_added_late_is_joined_with_the_events_before(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [], segments=4)
+    since = START + 75 * SECOND
+    manage.add(path, [NUMBERS[0]], now_ns=since + 1)
+    rows = manage.listed(path)
+    assert (rows[0]["since_ns"], rows[0]["until_ns"]) == (since, Recording(path).segments()[-1].last_ns + 1)
+    old = aged(path, tmp_path / "old", 3)
+    kept, scanned = (query(each, NUMBERS[0], interval_ns=SECOND, from_ns=START + 40 * SECOND) for each in (old, Recording(path)))
+    assert isinstance(kept, Stack)
+    assert isinstance(scanned, Stack)
+    assert np.array_equal(kept.values, scanned.values)
+
+
+def test_longer_sums_answer_for_longer_columns(tmp_path: Path) -> None:
+    """Two days, about two segments an hour; seconds are kept for a day only."""
+    path = tmp_path / "r"
+    make(path, [], segments=95, seconds=20, step_s=1900, per_s=5)
+    from iolab.statistics.kept import definitions
+
+    definitions.change(path, lambda before: definitions.Definitions(retention={"1s": DAY // SECOND, "1m": 10 * DAY // SECOND,
+                                                                               "1h": 90 * DAY // SECOND}))
+    manage.add(path, [MAPS[0], NUMBERS[0]], backfill=True)
+    row = {each["tier"]: each for each in manage.listed(path)[0]["tiers"]}
+    assert row["1s"]["files"] <= 6
+    assert row["1m"]["files"] <= 5
+    assert row["1h"]["files"] <= 5
+    assert row["1m"]["first_ns"] == START
+    assert row["1s"]["first_ns"] >= START + 12 * HOUR
+    whole = Recording(path)
+    old = aged(path, tmp_path / "old", 0)
+    for seconds in (60, 300, 3600, 7200):
+        kept, scanned = (query(each, MAPS[0], interval_ns=seconds * SECOND) for each in (old, whole))
+        assert isinstance(kept, HeatCounts)
+        assert isinstance(scanned, HeatCounts)
+        same_map(kept, scanned)
+        numbers, plain = (query(each, NUMBERS[0], interval_ns=seconds * SECOND) for each in (old, whole))
+        assert isinstance(numbers, Stack)
+        assert isinstance(plain, Stack)
+        assert np.array_equal(numbers.values, plain.values)
+    # left open, columns are of whole minutes
+    free = query(old, MAPS[0])
+    assert isinstance(free, HeatCounts)
+    assert free.interval_ns % (60 * SECOND) == 0
+    assert free.total == query(whole, MAPS[0], interval_ns=60 * SECOND).total
+    # by the second only what is kept by the second
+    fine = query(old, MAPS[0], interval_ns=10 * SECOND)
+    assert isinstance(fine, HeatCounts)
+    assert fine.t0_ns >= START + 12 * HOUR
+    assert any("sums of 1m alone" in note for note in fine.assumptions)
+    recent = query(old, MAPS[0], interval_ns=SECOND, from_ns=START + 45 * HOUR)
+    there = query(whole, MAPS[0], interval_ns=SECOND, from_ns=START + 45 * HOUR)
+    assert isinstance(recent, HeatCounts)
+    assert isinstance(there, HeatCounts)
+    same_map(recent, there)
