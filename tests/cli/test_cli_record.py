@@ -343,3 +343,35 @@ def test_a_full_disk_is_one_line_and_what_was_kept_is_readable(probe: Callable[.
         assert all(gone(start["pid"]) for start in starts(log))
     finally:
         subprocess.run(["umount", small], check=True)
+
+
+def test_another_process_ends_a_recording_whose_owner_is_gone(probe: Callable[..., Path], tmp_path: Path,
+                                                              capsys: pytest.CaptureFixture[str]) -> None:
+    probe(rate=1000)
+    with started("block", "-q", "-o", tmp_path / "r") as process:
+        await_events(tmp_path / "r", 100)
+        code, out, err = said(capsys, "record", "--stop", tmp_path / "r")
+        assert process.wait(20) == 0
+    assert (code, out) == (0, "")
+    recorded = f"{rows(tmp_path / 'r'):,}".replace(",", " ")
+    assert err == f"{tmp_path / 'r'}: recording ended: {recorded} events, 0 lost\n"
+    assert Recording(tmp_path / "r").facts.sessions[-1]["until_ns"] is not None
+    code, _, err = said(capsys, "record", "--stop", tmp_path / "r")
+    assert code == 5
+    assert "no recorder listens" in err
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), [
+    (["--stop", "nowhere"], 3, "is not a recording"), (["--stop", "r", "block"], 2, "stands alone"),
+    (["--stop", "r", "--duration", "2s"], 2, "stands alone"), (["--stop", "r", "--", "ls"], 2, "stands alone")])
+def test_what_can_not_be_stopped_is_said(arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found, _, err = said(capsys, "record", *arguments)
+    assert found == code
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_others_are_left_out_where_that_is_asked(probe: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    log = probe(rate=10)
+    assert said(capsys, "record", "block", "--duration", "0.5s", "--leave-out", "12", "--leave-out", "13", "-o", "r")[0] == 0
+    assert starts(log)[0]["arguments"][-6:] == ["--exclude-pid", str(os.getpid()), "--exclude-pid", "12", "--exclude-pid", "13"]

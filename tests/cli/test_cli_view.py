@@ -99,7 +99,7 @@ def test_a_token_may_be_kept(trace: Path, started: Callable[..., Started], tmp_p
 
 @pytest.mark.parametrize(("arguments", "code", "said"), [
     (["nothing.csv"], 2, "no such file"), (["-"], 2, "standard input"), (["t.csv", "--port", "99999"], 2, "99999 is no port"),
-    (["t.csv", "--host", "no.such.host.invalid"], 2, "there is no host"), (["t.csv", "--metric", "io.opps"], 2, "there is no statistic"),
+    (["t.csv", "--listen", "no.such.host.invalid"], 2, "there is no host"), (["t.csv", "--metric", "io.opps"], 2, "there is no statistic"),
     (["t.csv", "--metric", "io.ops[offset]"], 2, "makes no metric"), ([], 2, "Missing argument"), (["."], 3, "not a recording"),
     (["t.csv", "--token-file", "open"], 2, "others can read"), (["t.csv", "--token-file", "short"], 2, "holds no token"),
     (["t.csv", "--token-file", "none/such"], 2, "holds no token")])
@@ -147,6 +147,8 @@ def test_live_records_and_serves_and_ends_both(number: signal.Signals, probe: No
         time.sleep(0.1)
     assert facts["live"]
     assert facts["events"]
+    arguments = json.loads((tmp_path / "probe.log").read_text())["arguments"]
+    assert ["--exclude-pid", str(process.pid)] in [arguments[at:at + 2] for at in range(len(arguments))]  # what serves
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
@@ -169,10 +171,7 @@ def test_a_killed_server_does_no_harm_to_the_recording(probe: None, started: Cal
         assert later["seconds"] >= status["seconds"] + 2
         assert later["pid"] == status["pid"]
     finally:
-        os.kill(status["pid"], signal.SIGINT)
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and Recording(tmp_path / "rec").facts.sessions[-1]["until_ns"] is None:
-            time.sleep(0.1)
+        assert run(["record", "--stop", str(tmp_path / "rec")]) == 0
     assert Recording(tmp_path / "rec").facts.sessions[-1]["until_ns"] is not None
 
 

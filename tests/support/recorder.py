@@ -23,7 +23,8 @@ class FakeProbe:
     """Says hello at once, then events and a tick each second, as long as it lives.
 
     Attributes:
-        rate: events a second and source. dies, damages, mutes: seconds after its start at which it does so.
+        rate: events a second and source. dies, damages, mutes, leaves: seconds after its start at which it does so; one that leaves is
+            out of reach then.
         lose: events lost each second. cpu: share of one CPU that it takes. refuses: (exit code, words) in place of beginning.
     """
 
@@ -33,6 +34,7 @@ class FakeProbe:
     dies: float = 1e9
     damages: float = 1e9
     mutes: float = 1e9
+    leaves: float = 1e9
     lose: int = 0
     cpu: float = 0.01
     refuses: tuple[int, str] | None = None
@@ -49,6 +51,9 @@ class FakeProbe:
         self._begun = self.clock.monotonic()
         if self.refuses is not None:
             self._ended, self._said = True, [self.refuses[1]]
+            return
+        if self.leaves <= 0:
+            self._ended = True
             return
         self._so_far = dict.fromkeys(self.sources, 0)
         self._out = frames.hello(self.clock.realtime_ns(), self.sources)
@@ -71,6 +76,9 @@ class FakeProbe:
     def exit_code(self) -> int | None:
         return self.refuses[0] if self.refuses is not None else 137 if self._ended and not self.asked else 0
 
+    def away(self) -> str:
+        return "the machine is out of reach" if self.clock.monotonic() - self._begun >= self.leaves else ""
+
     def let_go(self) -> None:
         self.gone = True
 
@@ -78,9 +86,11 @@ class FakeProbe:
         passed = self.clock.monotonic() - self._begun
         if self._ended or passed >= self.mutes:
             return
-        while self._told + 1 <= min(passed, self.dies):
+        while self._told + 1 <= min(passed, self.dies, self.leaves):
             self._second()
-        if passed >= self.dies:
+        if passed >= self.leaves:
+            self._ended = True
+        elif passed >= self.dies:
             self._ended, self._said = True, ["a fault of its own"]
         elif passed >= self.damages:
             self._out += b"noise" * 10

@@ -19,10 +19,11 @@ from .record import command as record
 from .view import announce, listening, serving_options
 
 STARTS_WITHIN = 30.0
-"""Seconds until a recording is there, or none comes."""
+"""Seconds until a recording is there, or none comes. Another host takes longer: it must be reached first."""
+STARTS_FAR_WITHIN = 120.0
 ENDS_WITHIN = 60.0
 
-_FORWARDED = ("words", "devices", "mounts", "output", "budget", "keep", "keep_for", "ring", "tracefs")
+_FORWARDED = ("words", "devices", "mounts", "host_words", "output", "budget", "keep", "keep_for", "statistics", "ring", "tracefs")
 """Parameters of `iolab record` that this command takes and hands on."""
 
 
@@ -39,8 +40,8 @@ class _Live(click.Command):
 
 @click.command("live", cls=_Live)
 @serving_options
-def command(port: int | None, host: str | None, metrics: tuple[str, ...], token_file: Path | None, **asked: Any) -> int:
-    """Record I/O, and show it in a browser while it comes. Needs root: sudo iolab live.
+def command(port: int | None, address: str | None, metrics: tuple[str, ...], token_file: Path | None, **asked: Any) -> int:
+    """Record I/O, and show it in a browser while it comes. Needs root on the machine that is recorded: sudo iolab live.
 
     The recorder is a process of its own, as by iolab record, whose options these are; what serves has given up root, and may end or lag
     without any harm to the recording. Prints one address with its token; Ctrl-C ends both. iolab view shows the recording afterwards.
@@ -58,15 +59,15 @@ def command(port: int | None, host: str | None, metrics: tuple[str, ...], token_
     user = caller(os.environ)
     if user is not None:
         preload()
-        warm(host)
+        warm(address)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     recorder = subprocess.Popen(_command({**asked, "output": directory}), stdin=subprocess.DEVNULL, process_group=0)
     try:
         if user is not None:
             become(user)
-        if _begun(recorder, directory):
-            _show(recorder, directory, host, port, metrics, token_file)
+        if _begun(recorder, directory, STARTS_WITHIN if asked["host_words"] == "local" else STARTS_FAR_WITHIN):
+            _show(recorder, directory, address, port, metrics, token_file)
     except KeyboardInterrupt:
         pass
     finally:
@@ -76,7 +77,9 @@ def command(port: int | None, host: str | None, metrics: tuple[str, ...], token_
 
 def _command(asked: dict[str, Any]) -> list[str]:
     """The command line of the recorder."""
+    # what serves reads the recording, and is of no interest in it
     words = [sys.executable, "-P", "-m", __package__, "record", "--quiet"]
+    words += ["--leave-out", str(os.getpid())] if asked["host_words"] == "local" else []
     for each in record.params:
         value = asked.get(each.name or "")
         if each.name in _FORWARDED and isinstance(each, click.Option) and value is not None:
@@ -85,19 +88,19 @@ def _command(asked: dict[str, Any]) -> list[str]:
     return [*words, *asked["words"]]
 
 
-def _begun(recorder: subprocess.Popen[bytes], directory: Path) -> bool:
+def _begun(recorder: subprocess.Popen[bytes], directory: Path, seconds: float) -> bool:
     """Whether the recording is there; False once the recorder has ended, which has said why."""
     from ..errors import RunError
     from ..recording.layout import is_recording
 
     # a recording that is gone on with is there before it begins
     before = _session(directory)
-    deadline = time.monotonic() + STARTS_WITHIN
+    deadline = time.monotonic() + seconds
     while recorder.poll() is None:
         if is_recording(directory) and _session(directory) != before:
             return True
         if time.monotonic() > deadline:
-            raise RunError(f"no recording began within {STARTS_WITHIN:g} s", where=directory)
+            raise RunError(f"no recording began within {seconds:g} s", where=directory)
         time.sleep(0.05)
     return False
 
@@ -114,12 +117,13 @@ def _session(directory: Path) -> Any:
     return sessions[-1] if sessions else None
 
 
-def _show(recorder: subprocess.Popen[bytes], directory: Path, host: str | None, port: int | None, metrics: Sequence[str],
+def _show(recorder: subprocess.Popen[bytes], directory: Path, address: str | None, port: int | None, metrics: Sequence[str],
           token_file: Path | None) -> None:
+    from ..server.desk import at_home
     from ..server.serve import serve
     from ..server.store import Store
 
-    listener = listening(host, port, token_file)
+    listener = listening(address, port, token_file)
     told: list[int] = []
 
     def go_on() -> bool:
@@ -133,7 +137,7 @@ def _show(recorder: subprocess.Popen[bytes], directory: Path, host: str | None, 
         say(f"recording into {directory}")
         announce(listener)
 
-    serve(Store((directory,)), listener, metrics=metrics, ready=ready, go_on=go_on)
+    serve(at_home(Store((directory,))), listener, metrics=metrics, ready=ready, go_on=go_on)
 
 
 def _ended(recorder: subprocess.Popen[bytes]) -> int:

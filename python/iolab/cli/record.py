@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Mapping
@@ -10,14 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from .options import output_option, say
+from .options import PATH, output_option, say
 from .record_words import budget_text, kept_text, live_line, summary_lines
 
 if TYPE_CHECKING:
     from ..recorder.settings import Budget, Retention
     from ..recorder.status import Status
+    from .record_on import Asked, Ready
 
+STOPS_WITHIN = 60.0
+"""Seconds in which a recorder must have sealed its last."""
 SOURCES = ("block", "syscall", "counters")
 
 
@@ -34,7 +37,9 @@ class _Record(click.Command):
 @click.argument("words", metavar="[block] [syscall] [counters] [-- COMMAND...]", nargs=-1)
 @click.option("--device", "devices", metavar="NAME", multiple=True,
               help="block: only this device, such as sda, /dev/disk/by-id/... or 8:0; repeatable.")
-@click.option("--fs", "mounts", metavar="PATH", multiple=True, type=click.Path(exists=True, file_okay=False),
+@click.option("--host", "host_words", metavar="HOST", default="local", show_default=True,
+              help="The machine to record: rig:NAME, USER@HOST[:PORT] by ssh, or local. Root is needed there, not here.")
+@click.option("--fs", "mounts", metavar="PATH", multiple=True,
               help="syscall: only files of the file system mounted there; block: its disk, unless --device is given. Repeatable.")
 @click.option("--duration", metavar="TIME", help="Stop after this long, such as 30s. Default: at Ctrl-C.")
 @output_option("The recording's directory; one that is there is gone on with. Default: recording-<time>.", required=False)
@@ -43,76 +48,63 @@ class _Record(click.Command):
                    "(20MiB/s); 'none' for no limit; repeatable. Default: 25%.")
 @click.option("--keep", metavar="SIZE", help="Keep the newest segments up to this size, such as 10g, or 'all'. Default: 10g.")
 @click.option("--keep-for", metavar="TIME", help="Keep what is not older, such as 12h, or 'ever'. Default: 7d.")
+@click.option("--statistic", "statistics", metavar="NAME", multiple=True,
+              help="Keep this statistic beyond its events (see iolab keep), in place of the default ones; 'none' for none; repeatable.")
 @click.option("--ring", metavar="SIZE", help="The kernel's buffer for each CPU, such as 64m. Default: about 2 s at 100 000 I/O a second.")
 @click.option("-q", "--quiet", is_flag=True, help="No line a second.")
+@click.option("--stop", "ending", type=PATH, metavar="DIR", help="End the recording that is made in DIR, and do nothing else.")
 @click.option("--tracefs", type=click.Path(), metavar="DIR", hidden=True, help="Where tracefs is mounted, if elsewhere than usual.")
 @click.option("--for-study", "study", type=int, metavar="PID", hidden=True, help="The study's process, whose I/O is left out too.")
+@click.option("--leave-out", type=int, metavar="PID", multiple=True, hidden=True, help="A process whose I/O is left out too.")
 @click.pass_context
-def command(ctx: click.Context, words: tuple[str, ...], devices: tuple[str, ...], mounts: tuple[str, ...], duration: str | None,
-            output: Path | None, budget: tuple[str, ...], keep: str | None, keep_for: str | None, ring: str | None, quiet: bool,
-            study: int | None, tracefs: str | None) -> int:
+def command(ctx: click.Context, words: tuple[str, ...], devices: tuple[str, ...], host_words: str, mounts: tuple[str, ...],
+            duration: str | None, output: Path | None, budget: tuple[str, ...], keep: str | None, keep_for: str | None,
+            statistics: tuple[str, ...], ring: str | None, quiet: bool, ending: Path | None, study: int | None, leave_out: tuple[int, ...], tracefs: str | None) -> int:
     """Record I/O as the kernel sees it: which device or file, which process, how long it took. Default: block and counters.
 
     block: requests to block devices. syscall: reads, writes and syncs of files, by name. counters: of disks, CPUs, memory and
     network, once a second. block and syscall need root: sudo iolab record. All but the probe runs as the user who called sudo.
-    With -- COMMAND it lasts as long as the command, whose exit code is returned. docs/guides/recording.md has more.
+    With --host the probe is brought to another machine and removed afterwards; all else stays here, and needs no root.
+    With -- COMMAND it lasts as long as the command, which runs here and whose exit code is returned. docs/guides/recording.md has more.
     """
     from ..errors import UsageError
     from ..recorder.settings import DEFAULT_SOURCES, Settings
+    from .record_on import Asked
 
     wanted: tuple[str, ...] = ctx.obj
+    if ending is not None:
+        return _stop(ctx, ending)
     if wanted and duration is not None:
         raise UsageError("--duration stands beside a COMMAND", hint="give one of both: a recording lasts as long as its command")
     settings = Settings(sources=_sources(words) or DEFAULT_SOURCES, duration=None if duration is None else _seconds(duration, "--duration"),
-                        budget=_budget(budget), retention=_retention(keep, keep_for))
-    return _record(settings, devices, mounts, output, wanted, None if ring is None else _bytes(ring, "--ring"), quiet, study, tracefs)
+                        budget=_budget(budget), retention=_retention(keep, keep_for),
+                        statistics=_statistics(statistics or (("none",) if study is not None else ())))
+    asked = Asked(settings, devices, mounts, None if ring is None else _bytes(ring, "--ring"), tracefs,
+                  (*leave_out, *([study] if study is not None else [])))
+    return _record(asked, host_words, output, wanted, quiet, study is not None)
 
 
-def _record(settings: Any, devices: tuple[str, ...], mounts: tuple[str, ...], output: Path | None, wanted: tuple[str, ...],
-            ring: int | None, quiet: bool, study: int | None, tracefs: str | None) -> int:
+def _record(asked: Asked, host_words: str, output: Path | None, wanted: tuple[str, ...], quiet: bool, of_study: bool) -> int:
     import time
 
-    from ..hosts.local import LocalHost
+    from ..hosts.named import host_named
     from ..recorder.command import check_program
-    from ..recorder.devices import devices_behind, find_devices
-    from ..recorder.launch import DirectLauncher, StarterLauncher
-    from ..recorder.privilege import become, caller, need_root_for
-    from ..recorder.program import probe_command, probe_path
-    from ..recorder.session import preload
+    from .record_on import ready
 
-    need_root_for(settings.sources)
-    host = LocalHost()
-    watched = find_devices(host, devices)
-    if not devices and "block" in settings.sources:
-        watched = [device for mount in mounts for device in devices_behind(host, mount)]
     directory = output if output is not None else Path(time.strftime("recording-%Y%m%dT%H%M%S"))
-    program = probe_command(probe_path(), settings.sources, devices=[device.number for device in watched],
-                            mounts=[str(Path(mount).resolve()) for mount in mounts] if "syscall" in settings.sources else [],
-                            exclude=[os.getpid(), *([study] if study is not None else [])],
-                            ring_kib=None if ring is None else max(ring // 1024, 4), tracefs=tracefs)
-    user = caller(os.environ)
-    launcher = DirectLauncher(program) if user is None else StarterLauncher(program)
-    try:
-        if user is not None:
-            preload(f"{__package__}.progress", "iolab.units")
-            become(user)
+    with ready(asked, host_named(host_words)) as made:
         if wanted:
             check_program(wanted[0])
-        for device in watched:
-            if device.said:
-                say(device.said)
-        origin = {"devices": [device.name for device in watched], **({"kind": "run"} if study is not None else {})}
-        return _session(settings, directory, launcher, wanted, quiet, origin)
-    finally:
-        launcher.close()
+        return _session(made, directory, wanted, quiet, {**made.origin, **({"kind": "run"} if of_study else {})})
 
 
-def _session(settings: Any, directory: Path, launcher: Any, wanted: tuple[str, ...], quiet: bool, origin: Mapping[str, Any]) -> int:
+def _session(made: Ready, directory: Path, wanted: tuple[str, ...], quiet: bool, origin: Mapping[str, Any]) -> int:
     from ..recorder.session import Session, check_directory
 
     check_directory(directory)
-    screen = _Screen(settings, directory, quiet)
-    session = Session(settings, directory, launcher, screen, command=wanted, origin=origin)
+    screen = _Screen(made.settings, directory, quiet)
+    session = Session(made.settings, directory, made.launcher, screen, command=wanted, origin=origin, clock=made.clock,
+                      connection=made.connection)
     before = {number: signal.signal(number, lambda *_: session.stop()) for number in (signal.SIGINT,)}
     before |= {number: signal.signal(number, lambda *_: session.stop(now=True)) for number in (signal.SIGTERM, signal.SIGHUP)
                if signal.getsignal(number) is not signal.SIG_IGN}
@@ -128,6 +120,23 @@ def _session(settings: Any, directory: Path, launcher: Any, wanted: tuple[str, .
         return outcome.exit_code
     if outcome.failure is not None:
         raise outcome.failure
+    return 0
+
+
+def _stop(ctx: click.Context, directory: Path) -> int:
+    """End the recorder of a directory and wait until all is on disk."""
+    from ..errors import UsageError
+    from ..recorder.control import end_recorder
+    from ..recording.facts import read_facts
+    from .record_words import thousands
+
+    others = [name for name in ctx.params if name != "ending" and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
+    if others or ctx.obj:
+        raise UsageError("stands alone", where="--stop", hint="iolab record --stop DIR")
+    read_facts(directory)
+    status = end_recorder(directory, STOPS_WITHIN)
+    events, lost = (sum(status.get(key, {}).values()) for key in ("events", "lost"))
+    say(f"{directory}: recording ended: {thousands(events)} events, {thousands(lost)} lost")
     return 0
 
 
@@ -198,6 +207,15 @@ def _bytes(text: str, flag: str) -> int:
         return parse_fio_size(text)
     except UsageError as error:
         raise UsageError(error.message, where=flag, hint=error.hint) from None
+
+
+def _statistics(given: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Those to keep from the start; None for the default ones."""
+    from ..statistics.kept.manage import checked
+
+    if not given:
+        return None
+    return () if "none" in given else tuple(str(checked(name)) for name in given)
 
 
 def _retention(keep: str | None, keep_for: str | None) -> Retention:

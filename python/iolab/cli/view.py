@@ -1,4 +1,4 @@
-"""`iolab view`: recordings and traces in a browser, read-only."""
+"""`iolab view`: recordings and traces in a browser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def serving_options(function: Decorated) -> Decorated:
     """Options of what serves: where it listens, its token, what Prometheus gets."""
     for option in (
             click.option("--port", type=int, help=f"Port to listen on, 0 for any that is free. Default: {PORT}, or any where it is taken."),
-            click.option("--host", metavar="NAME", help="Name or address of this machine to listen on. Default: 127.0.0.1."),
+            click.option("--listen", "address", metavar="ADDRESS", help="This machine's address or name to listen on. Default: 127.0.0.1."),
             click.option("--metric", "metrics", metavar="STATISTIC", multiple=True, help="Tell Prometheus this, at /metrics; repeatable."),
             click.option("--token-file", type=PATH, metavar="FILE",
                          help="Keep the token there, so that it is the same next time; the file is made if it isn't there.")):
@@ -34,33 +34,36 @@ def serving_options(function: Decorated) -> Decorated:
 @click.command("view")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
 @serving_options
-def command(paths: tuple[Path, ...], port: int | None, host: str | None, metrics: tuple[str, ...], token_file: Path | None) -> None:
-    """Show recordings, traces and the recordings of results in a browser, and to programs; nothing is written.
+def command(paths: tuple[Path, ...], port: int | None, address: str | None, metrics: tuple[str, ...], token_file: Path | None) -> None:
+    """Show recordings, traces and the recordings of results in a browser, and to programs.
+
+    What was recorded is not changed; worksheets are saved in the user's own directory.
 
     Prints one address with its token; Ctrl-C ends it. A recording that grows is followed.
     """
     from ..server import page
+    from ..server.desk import at_home
     from ..server.serve import serve
     from ..server.store import Store
 
     page.check()
-    store = Store(paths)
-    listener = listening(host, port, token_file)
-    serve(store, listener, metrics=metrics, ready=lambda: announce(listener))
+    desk = at_home(Store(paths))
+    listener = listening(address, port, token_file)
+    serve(desk, listener, metrics=metrics, ready=lambda: announce(listener))
 
 
-def listening(host: str | None, port: int | None, token_file: Path | None) -> Listener:
+def listening(address: str | None, port: int | None, token_file: Path | None) -> Listener:
     """A socket that listens; without a port asked for, any where the usual one is taken."""
     from ..errors import RunError
     from ..server.serve import LOCAL, listen
 
     token = None if token_file is None else _token(token_file)
     try:
-        return listen(host or LOCAL, PORT if port is None else port, token=token)
+        return listen(address or LOCAL, PORT if port is None else port, token=token)
     except RunError:
         if port is not None:
             raise
-        return listen(host or LOCAL, 0, token=token)
+        return listen(address or LOCAL, 0, token=token)
 
 
 def announce(listener: Listener) -> None:

@@ -68,10 +68,11 @@ class Host(Protocol):
         ...
 
     def start(self, command: Sequence[str], *, cwd: Path, stdout: Path, stderr: Path,
-              environment: Mapping[str, str] | None = None) -> Process:
+              environment: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> Process:
         """Start a command, its words going to two files; RunError where it can't be started.
 
-        `environment` is added to the host's own. The process gets SIGTERM when whoever started it dies.
+        `environment` is added to the host's own; `folders`, names below `cwd`, are made beforehand where they aren't there. The
+        process gets SIGTERM when whoever started it dies.
         """
         ...
 

@@ -97,9 +97,11 @@ class FakeHost:
         return program.output(command)
 
     def start(self, command: Sequence[str], *, cwd: Path, stdout: Path, stderr: Path,
-              environment: Mapping[str, str] | None = None) -> FakeProcess:
+              environment: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> FakeProcess:
         """Start a program that ends when the clock says so."""
         program = self._program(command)
+        for folder in folders:
+            (cwd / folder).mkdir(exist_ok=True)
         stdout.write_text("", "utf-8")
         stderr.write_text("", "utf-8")
         self.started.append((tuple(command), cwd))

@@ -53,9 +53,11 @@ class LocalHost:
                          done.stderr.decode("utf-8", "replace"))
 
     def start(self, command: Sequence[str], *, cwd: Path, stdout: Path, stderr: Path,
-              environment: Mapping[str, str] | None = None) -> LocalProcess:
+              environment: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> LocalProcess:
         """Start a command in a process group of its own, so that a Ctrl-C meant for iolab doesn't reach it."""
         try:
+            for folder in folders:
+                (cwd / folder).mkdir(exist_ok=True)
             with stdout.open("wb") as out, stderr.open("wb") as err:
                 popen = subprocess.Popen(list(command), cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                          env=_environment(environment or {}), process_group=0,

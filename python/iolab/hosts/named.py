@@ -1,9 +1,12 @@
-"""Hosts by the words of a command line: `local`, `rig:NAME`, `USER@HOST[:PORT]`."""
+"""Hosts by the words of a command line: `local`, `rig:NAME`, `USER@HOST[:PORT]`; or as JSON, with all that a host's options say."""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import cast
+from typing import Any, cast
+
+from pydantic import ValidationError
 
 from .. import registry
 from ..errors import UsageError
@@ -20,7 +23,22 @@ def host_named(text: str) -> Host:
     return cast(Host, plugin(cast(type[Options], plugin.options).model_validate(values)))
 
 
-def _parsed(text: str) -> tuple[str, dict[str, str | int]]:
+def _from_json(text: str) -> tuple[str, dict[str, Any]]:
+    """`{"kind": "ssh", "address": ..., "identity": ...}`."""
+    try:
+        values = json.loads(text)
+        kind = values.pop("kind")
+        if kind not in ("local", "rig", "ssh"):
+            raise ValueError
+        registry.load("host", kind).options.model_validate(values)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError):
+        raise UsageError(f"'{text[:200]}' names no host", hint=_FORMS) from None
+    return kind, values
+
+
+def _parsed(text: str) -> tuple[str, dict[str, Any]]:
+    if text.startswith("{"):
+        return _from_json(text)
     if text == "local":
         return "local", {}
     if match := re.fullmatch(r"rig:([A-Za-z0-9][\w.-]*)", text):

@@ -7,6 +7,8 @@ of the far side, under the same absolute path; see `mirror`. Everything else bea
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -55,7 +57,7 @@ class SshHost:
         if options.address.startswith("-") or not re.fullmatch(r"[^\s/]+", options.address):
             raise UsageError(f"'{options.address}' names no host", hint="write HOST or USER@HOST")
         self.name = options.name or options.address + (f":{options.port}" if options.port else "")
-        self.words = self.name if "@" in options.address else f"ssh:{self.name}"
+        self.words = _words(options)
         self._to = Destination(self.name, options.address, options.port, options.identity, options.known_hosts)
         self._directory: Path | None = None
         self._channel: Channel | None = None
@@ -87,14 +89,14 @@ class SshHost:
         return Completed(tuple(command), answer["exit_code"], answer["stdout"], answer["stderr"])
 
     def start(self, command: Sequence[str], *, cwd: Path, stdout: Path, stderr: Path,
-              environment: Mapping[str, str] | None = None) -> SshProcess:
+              environment: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> SshProcess:
         """Start a command in the mirror of `cwd`, with copies of the files in there that it names.
 
         What it leaves in there, and its words, are copied back when it ended. Where the connection is lost it is ended.
         """
         self.clock.refresh()
         process = SshProcess(self, self.channel(), self._generation, cwd, stdout, stderr)
-        process.begin(command, dict(environment or {}))
+        process.begin(command, dict(environment or {}), folders)
         self._open = [one for one in self._open if not one.over] + [process]
         return process
 
@@ -160,12 +162,31 @@ class SshHost:
                 "clock_offset_ns": offset.nanoseconds, "clock_offset_uncertainty_ns": offset.uncertainty_ns}
 
     def session(self, *words: str) -> list[str]:
-        """Argument list of a further session over the same connection, for what streams (its standard input and output are its own)."""
+        """Argument list of a further session over the same connection, whose standard input and output are its own."""
         return self.channel().command(*words)
 
-    def put(self, path: str, content: bytes, mode: int = 0o600) -> None:
-        """Write a file there, whole."""
-        self.call_files("put", content, path=path, mode=mode, allow=600)
+    def keep_program(self, name: str, content: bytes) -> str:
+        """Put a program there, checked by its hash; its path, which holds as long as the connection does.
+
+        RunError where it can't be kept there, or not be run from there.
+        """
+        digest = hashlib.sha256(content).hexdigest()
+        try:
+            return str(self.call("keep_program", content, base=mirror_root(), name=name, digest=digest, allow=600)[0])
+        except (OSError, ValueError) as error:
+            raise RunError(f"'{name}' can't be brought there: {error}", where=self.name) from None
+
+    def reach(self) -> None:
+        """Connect anew where the connection is gone, which is not known before something is asked; RunError where it can't be reached."""
+        if self._channel is not None and not self._channel.lost:
+            with contextlib.suppress(HostLost):
+                self._channel.call("hello")
+        self.channel()
+
+    @property
+    def far(self) -> Mapping[str, Any]:
+        """What the far side is: `pid` of what works for this machine there, `uid`, `node`, `python`, `machine` (its kind of processor)."""
+        return self.channel().far
 
     def close(self) -> None:
         """Hang up; what was started and still runs is ended. Safe to call twice."""
@@ -250,6 +271,14 @@ class SshHost:
                 with contextlib.suppress(RunError, OSError, ValueError):
                     self.end_leftover(process.pid, process.started, process.mark, grace=5.0)
         self._open = []
+
+
+def _words(options: SshOptions) -> str:
+    """What a command line takes; as JSON where a name alone would not find there again."""
+    if options.identity is None and options.known_hosts is None and options.name is None:
+        name = options.address + (f":{options.port}" if options.port else "")
+        return name if "@" in options.address else f"ssh:{name}"
+    return json.dumps({"kind": "ssh", **options.model_dump(mode="json", exclude_none=True)})
 
 
 class SshKernelLog:

@@ -67,6 +67,10 @@ class HostClock:
             self._offset = self._measured()
         return self._offset
 
+    def renew(self) -> None:
+        """Measure anew, as over a new connection."""
+        self._offset = self._measured()
+
     def refresh(self) -> None:
         """Measure anew where the latest is old."""
         if self._offset is None or time.monotonic() - self._offset.taken > _KEPT_SECONDS:

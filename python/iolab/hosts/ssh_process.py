@@ -45,11 +45,14 @@ class SshProcess:
         self.pid = 0
         self.started: int | None = None
 
-    def begin(self, command: Sequence[str], environment: dict[str, str]) -> None:
+    def begin(self, command: Sequence[str], environment: dict[str, str], folders: Sequence[str] = ()) -> None:
         """Send what it needs and start it; RunError where that can't be done."""
         words = {**environment, _MARK: self._token}
         try:
             self._mirror(self._cwd)
+            for folder in folders:
+                (self._cwd / folder).mkdir(exist_ok=True)
+                self._channel.call("make_own", base=mirror_root(), path=f"{work_place(self._cwd)}/{folder}", passing=False)
             run_directory = environment.get(RUN_DIRECTORY)
             if run_directory and Path(run_directory).is_dir():
                 self._mirror(Path(run_directory))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
+from .status import FILE as STATUS
 
 NAME = "control"
 _MOST_CLIENTS = 16
@@ -187,6 +188,22 @@ def say(directory: Path, words: Mapping[str, Any], *, timeout: float = 10.0) -> 
     if not answer.get("ok"):
         raise RunError(str(answer.get("error", "the recorder can't do it")), where=where)
     return answer
+
+
+def end_recorder(directory: Path, timeout: float) -> dict[str, Any]:
+    """Have the recorder of a recording end, and wait until it has; its last status. RunError where none is there, or it doesn't end."""
+    status = say(directory, {"word": "status"})
+    say(directory, {"word": "stop"})
+    limit = time.monotonic() + timeout
+    while (directory / NAME).exists():
+        with contextlib.suppress(RunError):
+            status = say(directory, {"word": "status"})
+        if time.monotonic() >= limit:
+            raise RunError(f"the recorder (process {status.get('pid')}) did not end within {timeout:g} s", where=directory)
+        time.sleep(0.1)
+    with contextlib.suppress(OSError, ValueError):  # counts go on until all was taken in
+        status |= json.loads((directory / STATUS).read_text("utf-8"))
+    return status
 
 
 @contextlib.contextmanager

@@ -17,8 +17,6 @@ from .settings import Settings
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
-_BEGIN = 20.0
-"""Seconds that a probe has to say hello: it sets up tracing first."""
 _READS = 16
 """Megabytes taken in one go at most, so that others are heard in between."""
 
@@ -38,6 +36,7 @@ class Feed:
         self._retry_at = math.inf
         self._deaths: deque[float] = deque()
         self._wrong = ""
+        self._away = 0
         self._last_words: deque[str] = deque(maxlen=5)
         self._new_words: list[str] = []
 
@@ -57,7 +56,7 @@ class Feed:
     def first_hello(self, wait: Callable[[Sequence[int], float], None]) -> Mapping[str, Any]:
         """Begin the first probe and wait for its hello. Raises what it says where it can't begin."""
         self._launch()
-        limit = self._clock.monotonic() + _BEGIN
+        limit = self._clock.monotonic() + self._settings.begin_s
         while self._clock.monotonic() < limit:
             wait(self.files(), min(0.25, limit - self._clock.monotonic()))
             try:
@@ -76,9 +75,11 @@ class Feed:
                 assert probe is not None
                 self.let_go()
                 self._collect(probe)
+                if away := probe.away():
+                    raise RunError(away)
                 raise failure(probe.exit_code(), list(self._last_words))
         self.let_go()
-        raise RunError(f"the probe says nothing within {_BEGIN:.0f} s")
+        raise RunError(f"the probe says nothing within {self._settings.begin_s:.0f} s")
 
     def pump(self) -> Iterator[Mapping[str, Any]]:
         """Frames that came; none without a probe. Begins one where it is due."""
@@ -181,6 +182,7 @@ class Feed:
             self._heard_at = self._clock.monotonic()
             for frame in self._reader.feed(data):
                 self._ended = self._ended or frame["kind"] == "end"
+                self._away = 0
                 yield frame
         self._new_words += self._collect(probe)
 
@@ -200,6 +202,9 @@ class Feed:
 
     def _after_a_death(self, probe: Probe | None, reason: str, until_ns: int) -> Iterator[str]:
         now = self._clock.monotonic()
+        if away := "" if probe is None else probe.away():
+            yield from self._after_a_loss(away, until_ns)
+            return
         code = None if probe is None else probe.exit_code()
         how = f" (exit code {code})" if code is not None else ""
         said = f": {self._last_words[-1]}" if self._last_words else ""
@@ -218,3 +223,14 @@ class Feed:
                            hint="what was recorded is kept")
         self._retry_at = now + min(_FIRST_PAUSE * 2.0 ** (len(self._deaths) - 1), _LONGEST_PAUSE)
         yield f"{words}; it is begun again"
+
+    def _after_a_loss(self, away: str, until_ns: int) -> Iterator[str]:
+        """The machine that the probe is on is out of reach: tried again until it is reached, and said once."""
+        for name in self._settings.sources:
+            self._gaps.setdefault(name, (until_ns, away))
+        self._away += 1
+        if self._closing:
+            return
+        self._retry_at = self._clock.monotonic() + min(_FIRST_PAUSE * 2.0 ** (self._away - 1), _LONGEST_PAUSE)
+        if self._away == 1:
+            yield f"{away}; it is tried again until it is there"

@@ -44,6 +44,10 @@ class Probe(Protocol):
         """How it ended, 128 + n after signal n; None while it runs or where that is not known yet."""
         ...
 
+    def away(self) -> str:
+        """Why the machine that it is on is out of reach, in words; empty where it isn't."""
+        ...
+
     def let_go(self) -> None:
         """Close every pipe, upon which it ends by itself; see it out. Safe to call twice."""
         ...
@@ -67,7 +71,7 @@ class _Pipes:
     def __init__(self, pid: int, stdin: int, stdout: int, stderr: int) -> None:
         self.pid = pid
         self._stdin, self._stdout, self._stderr = stdin, stdout, stderr
-        for number in (stdout, stderr):
+        for number in (stdin, stdout, stderr):
             os.set_blocking(number, False)
         with contextlib.suppress(OSError):  # above the user's limit: the usual 64 KiB then
             import fcntl
@@ -102,13 +106,21 @@ class _Pipes:
             lines, self._line = [*lines, self._line[:200]], b""
         return [text for line in lines if (text := line.decode("utf-8", "replace").strip())]
 
+    def tell(self, line: bytes) -> None:
+        """Say something, as far as it is taken now: a probe that is gone needs no word."""
+        if self._stdin >= 0:
+            with contextlib.suppress(OSError):
+                os.write(self._stdin, line)
+
     def ask_to_stop(self) -> None:
         if self._stdin >= 0:
-            # the end of the pipe says the same: a probe that is gone needs no word
-            with contextlib.suppress(OSError):
-                os.write(self._stdin, b"stop\n")
+            # the end of the pipe says the same
+            self.tell(b"stop\n")
             os.close(self._stdin)
             self._stdin = -1
+
+    def away(self) -> str:
+        return ""
 
     def close(self) -> None:
         for number in (self._stdin, self._stdout, self._stderr):

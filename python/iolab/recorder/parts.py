@@ -58,7 +58,8 @@ class Parts:
         launcher: starts probes. open_sink: called with the first hello: the writer, made only once it is known that there is something
             to write. clock, wait: time; `wait(files, seconds)` returns once one of the files is readable, or the seconds passed.
         cpu_ns: CPU time of this process so far. control: makes the control socket; None for none.
-        settled: called once the command was started. cpus: of the machine. cuts: asked for and not done yet.
+        settled: called once the command was started. cpus: of this machine. cuts: asked for and not done yet.
+        far: whether the probe is on another machine. again: called with the hello of each probe after the first.
     """
 
     launcher: Launcher
@@ -72,6 +73,8 @@ class Parts:
     command: Recorded | None = None
     settled: Callable[[], object] = lambda: None
     cpus: int = 1
+    far: bool = False
+    again: Callable[[Mapping[str, Any]], object] = lambda hello: None
     cuts: list[tuple[int, Client]] = field(default_factory=list)
 
 

@@ -25,10 +25,10 @@ def probe_path() -> Path:
     return path.absolute()
 
 
-def probe_command(path: Path, sources: Sequence[str], *, devices: Sequence[str] = (), mounts: Sequence[str] = (),
-                  exclude: Sequence[int] = (), ring_kib: int | None = None, tracefs: str | None = None) -> list[str]:
-    """The probe's command line. `devices`: `major:minor`; `exclude`: pids whose I/O is left out."""
-    words = [str(path)]
+def probe_arguments(sources: Sequence[str], *, devices: Sequence[str] = (), mounts: Sequence[str] = (), exclude: Sequence[int] = (),
+                    ring_kib: int | None = None, tracefs: str | None = None) -> list[str]:
+    """The probe's arguments. `devices`: `major:minor`; `exclude`: pids whose I/O is left out."""
+    words: list[str] = []
     for flag, values in (("--source", sources), ("--device", devices), ("--mount", mounts), ("--exclude-pid", exclude)):
         for value in values:
             words += [flag, str(value)]
@@ -39,9 +39,9 @@ def probe_command(path: Path, sources: Sequence[str], *, devices: Sequence[str] 
     return words
 
 
-def checked(host: Host, path: Path, sources: Sequence[str]) -> None:
-    """RunError where the probe says that it can't record these sources on this machine."""
-    done = host.run([str(path), "--check"])
+def checked(host: Host, path: str, sources: Sequence[str]) -> None:
+    """RunError where the probe, at a path of the host, says that it can't record these sources there."""
+    done = host.run([path, "--check"])
     if done.exit_code:
         raise failure(done.exit_code, done.stderr.splitlines())
     try:
@@ -51,7 +51,8 @@ def checked(host: Host, path: Path, sources: Sequence[str]) -> None:
     except (ValueError, KeyError, TypeError):
         return  # a probe that says nothing of it says so when it begins
     if reasons:
-        raise RunError(f"can't be recorded here: {'; '.join(reasons)}")
+        raise RunError(f"can't be recorded {'here' if host.name == 'local' else 'there'}: {'; '.join(reasons)}",
+                       where=None if host.name == "local" else host.name)
 
 
 def failure(code: int | None, words: Sequence[str]) -> IolabError:

@@ -42,6 +42,7 @@ class Recorder:
         self._begun = self._second_at = 0.0
         self._events_before = 0
         self._cpu_before = parts.cpu_ns()
+        self._probe_cpus = 1
 
     def stop(self, *, now: bool = False) -> None:
         """Ask it to stop: once ends it as soon as its command, where there is one, has ended; twice, or `now`, ends the command too.
@@ -66,6 +67,7 @@ class Recorder:
     def _open(self, hello: Mapping[str, Any]) -> None:
         self._sink = self._parts.open_sink(hello)
         self.status.from_ns = self.status.until_ns = int(hello["realtime_ns"])
+        self._probe_cpus = max(1, int(hello.get("cpus") or 1))
         self._intake = Intake(self._sink, self.status, self._notice)
         if self._parts.control is not None:
             try:
@@ -119,6 +121,7 @@ class Recorder:
         for frame in self._feed.pump():
             try:
                 if frame["kind"] == "hello":
+                    self._parts.again(frame)
                     self._intake.begin()
                     self._feed.note_gaps(self._sink, int(frame["realtime_ns"]))
                     self.status.until_ns = max(self.status.until_ns, int(frame["realtime_ns"]))
@@ -159,7 +162,7 @@ class Recorder:
             self._parts.heard.second(self.status, rate)
 
     def _keep_budget(self, now: float) -> None:
-        self._budget.spent(now, self.status.probe_cpu_ns + self.status.recorder_cpu_ns, self.status.bytes, self.status.events)
+        self._budget.spent(now, self._cost_ns(), self.status.bytes, self.status.events)
         running = [name for name in self._settings.sources if name not in self._budget.suspended]
         resumed = self._budget.due(now)
         excess = None if resumed else self._budget.excess(running)
@@ -176,6 +179,11 @@ class Recorder:
             return
         self._budget.forget()
         self._feed.without(dict(self.status.suspended))
+
+    def _cost_ns(self) -> int:
+        """CPU time of probe and recorder, as of this machine's CPUs; of two machines, that of the one which bears more."""
+        probe, own = self.status.probe_cpu_ns, self.status.recorder_cpu_ns
+        return max(probe * self._parts.cpus // self._probe_cpus, own) if self._parts.far else probe + own
 
     def _obey(self, request: dict[str, Any], client: Client) -> None:
         word = request.get("word")

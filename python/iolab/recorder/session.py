@@ -7,18 +7,22 @@ import importlib
 import os
 import pkgutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import recorder, recording
+from .. import recorder, recording, statistics
 from ..clock import Clock, SystemClock
-from ..errors import UsageError
+from ..errors import IolabError, UsageError
 from ..recording.layout import LOCK, is_recording
 from ..recording.writer import RecordingWriter
+from ..statistics import kept
+from ..statistics.kept.defaults import begin
 from .command import Command
 from .control import NAME as CONTROL_FILE
 from .control import Control
+from .intake import Sink
+from .keeping import KeepingSink
 from .launch import Launcher
 from .parts import Heard, Outcome, Parts, wait_readable
 from .recorder import Recorder
@@ -32,9 +36,9 @@ NICENESS = 5
 def preload(*more: str) -> None:
     """Load everything that recording needs, and `more` modules: once root is given up, what only root may read can't be loaded any more."""
     codecs.lookup("ascii")
-    for name in ("pyarrow.compute", "pyarrow.ipc", "pyarrow.parquet", *more):
+    for name in ("duckdb", "pyarrow.compute", "pyarrow.ipc", "pyarrow.parquet", *more):
         importlib.import_module(name)
-    for package in (recorder, recording):
+    for package in (recorder, recording, statistics, kept):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
 
@@ -47,30 +51,56 @@ def check_directory(directory: Path) -> None:
         raise UsageError("is not empty and holds no recording", where=directory, hint="choose another directory with -o")
 
 
-def open_writer(directory: Path, hello: Mapping[str, Any], retention: Retention, origin: Mapping[str, Any]) -> RecordingWriter:
-    """The writer: of a new recording, or going on with the one that is there."""
+def open_writer(directory: Path, hello: Mapping[str, Any], retention: Retention, origin: Mapping[str, Any],
+                clock: Clock) -> RecordingWriter:
+    """The writer: of a new recording, or going on with the one that is there. `clock`: that of the machine that is recorded."""
     limits = {"bytes": retention.bytes, "age_s": None if retention.age_s is None else round(retention.age_s)}
     sources = dict(hello.get("sources", {}))
     if is_recording(directory):
         for name in (CONTROL_FILE, STATUS_FILE):
             (directory / name).unlink(missing_ok=True)
-        return RecordingWriter.reopen(directory, sources=sources, retention=limits, live=True)
+        return RecordingWriter.reopen(directory, sources=sources, retention=limits, live=True, system=clock)
     return RecordingWriter.create(directory, host=str(hello.get("hostname", "")), clock="realtime", origin=origin, sources=sources,
-                                  retention=limits, live=True)
+                                  retention=limits, live=True, system=clock)
+
+
+def note_connection(writer: RecordingWriter, connection: Mapping[str, Any]) -> None:
+    """What `recording.json` says of a host elsewhere: how it is reached, and by how much its clock is ahead in this session."""
+    writer.facts.origin["connection"] = {"host": connection["host"], **connection["connection"]}
+    for key in ("clock_offset_ns", "clock_offset_uncertainty_ns"):
+        writer.facts.sessions[-1][key] = connection[key]
+    writer.facts.write(writer.directory)
+
+
+def kept_beside(writer: RecordingWriter, settings: Settings, noticed: Callable[[str], None]) -> Sink:
+    """The writer with the keeper of statistics beside it, and what is to be kept from the start."""
+    try:
+        begin(writer.directory, settings.sources, settings.statistics, writer.facts.sessions[-1]["from_ns"] or 0)
+    except IolabError as error:
+        noticed(f"statistics are not kept: {error}")
+    return KeepingSink(writer, noticed)
 
 
 class Session:
     """One recording to be made. `stop` may be called from a signal handler once it is made."""
 
     def __init__(self, settings: Settings, directory: Path, launcher: Launcher, heard: Heard, *, command: Sequence[str] = (),
-                 origin: Mapping[str, Any] | None = None, clock: Clock | None = None) -> None:
-        """`origin`: what `recording.json` says of where it comes from, besides `kind`."""
+                 origin: Mapping[str, Any] | None = None, clock: Clock | None = None,
+                 connection: Callable[[], Mapping[str, Any]] | None = None) -> None:
+        """`origin`: what `recording.json` says of where it comes from, besides `kind`.
+
+        Where another machine is recorded, `clock` has its time of day, and `connection` says how it is reached now.
+        """
         clock = clock or SystemClock()
+        self._settings, self._heard = settings, heard
+        self._writer: RecordingWriter | None = None
+        self._connection = connection
         facts = {"kind": "record", **(origin or {}), **({"command": list(command)} if command else {})}
         self._recorder = Recorder(settings, Parts(
             launcher=launcher, clock=clock, heard=heard, directory=directory, wait=wait_readable, cpu_ns=time.process_time_ns,
-            open_sink=lambda hello: open_writer(directory, hello, settings.retention, facts), control=lambda: Control(directory),
-            command=Command(command, clock) if command else None, settled=lambda: os.nice(NICENESS), cpus=os.cpu_count() or 1))
+            open_sink=lambda hello: self._open(open_writer(directory, hello, settings.retention, facts, clock)),
+            control=lambda: Control(directory), command=Command(command, clock) if command else None,
+            settled=lambda: os.nice(NICENESS), cpus=os.cpu_count() or 1, far=connection is not None, again=lambda hello: self._note()))
 
     def stop(self, *, now: bool = False) -> None:
         """See `Recorder.stop`."""
@@ -79,3 +109,12 @@ class Session:
     def run(self) -> Outcome:
         """Record."""
         return self._recorder.run()
+
+    def _open(self, writer: RecordingWriter) -> Sink:
+        self._writer = writer
+        self._note()
+        return kept_beside(writer, self._settings, self._heard.noticed)
+
+    def _note(self) -> None:
+        if self._writer is not None and self._connection is not None:
+            note_connection(self._writer, self._connection())

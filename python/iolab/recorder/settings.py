@@ -42,6 +42,8 @@ class Settings:
         sources: names among `SOURCES`; duration: seconds, None until something else ends it.
         tries: how often a probe that died is started again within `calm_s` seconds before recording ends.
         patience_s: seconds without any frame after which a probe counts as dead. It sends one each second.
+        begin_s: seconds that a probe has to say hello: it sets up tracing first, and elsewhere it is brought there.
+        statistics: kept from the start, beside those that are kept there already; None for the default ones of a new recording.
     """
 
     sources: tuple[str, ...] = DEFAULT_SOURCES
@@ -51,3 +53,5 @@ class Settings:
     tries: int = 5
     calm_s: float = 60.0
     patience_s: float = 15.0
+    begin_s: float = 20.0
+    statistics: tuple[str, ...] | None = None

@@ -62,7 +62,7 @@ class Equipment:
         for name, options in self._study.sources.items():
             source = cast(Source, registry.load("source", name)(options, self._host, self._clock, self.target(cell).devices()))
             if isinstance(source, RecordedSource) and self.recorder is not None:
-                source.attach(str(self.recorder.directory))
+                source.attach(str(self.recorder.directory), self.recorder.keeper)
             reason = source.unfit()
             if reason is None:
                 fit.append(source)

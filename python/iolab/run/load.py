@@ -76,13 +76,11 @@ class LoadRunner:
         return RunEnd(status, f"the files can't be laid out: {reason}" if status == "failed" else reason)
 
     def _start(self, directory: Path, job: Job, prefix: str) -> Process:
-        for folder in job.folders:
-            (directory / folder).mkdir(exist_ok=True)
         for name, text in job.files.items():
             (directory / name).write_text(text, "utf-8")
         (directory / f"{prefix}{COMMAND_FILE}").write_text(shlex.join(job.command) + "\n", "utf-8")
         return self._host.start(job.command, cwd=directory, stdout=directory / f"{prefix}{STDOUT_FILE}",
-                                stderr=directory / f"{prefix}{STDERR_FILE}", environment=self._environment)
+                                stderr=directory / f"{prefix}{STDERR_FILE}", environment=self._environment, folders=job.folders)
 
     def _watch(self, process: Process, limit: float, expected: float, poll: Callable[[float], float]) -> tuple[Status, str] | None:
         """Wait for the load; (status, reason) where it must be ended, None where it ended itself.

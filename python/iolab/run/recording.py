@@ -13,12 +13,14 @@ from typing import Any
 from ..clock import Clock
 from ..errors import RunError
 from ..hosts.base import Host, Process
+from ..hosts.elsewhere import elsewhere
 from ..hosts.local import LocalHost
 from ..recorder.control import NAME as CONTROL
 from ..recorder.control import say
 from ..recorder.devices import find_devices
+from ..recorder.far import check_far
 from ..recorder.privilege import need_root_for
-from ..recorder.program import checked, probe_path
+from ..recorder.program import NAME, checked, probe_path
 from ..sources.recorded import RecordedSource
 from ..targets.base import Target
 
@@ -26,6 +28,8 @@ RECORDINGS = "recordings"
 """Below the results: a recording for each host."""
 _BEGIN = 30.0
 """Seconds that a recorder has to begin; one that a killed study left may be sealing its last."""
+_BEGIN_FAR = 120.0
+"""The same, where the probe must first be brought to another host."""
 _SETTLE = 30.0
 """Seconds within which everything up to a run's end must be there."""
 
@@ -49,12 +53,17 @@ class Wanted:
 
 
 class StudyRecorder:
-    """Begins a recorder once the targets are there, marks each run, ends it."""
+    """Begins a recorder once the targets are there, marks each run, ends it.
+
+    The recorder runs on this machine, the `keeper`, wherever the study does; on another host it has a probe over a connection of its own.
+    """
 
     def __init__(self, wanted: Wanted, host: Host, clock: Clock, results: Path, environment: Mapping[str, str],
                  noticed: Callable[[str], None]) -> None:
         self._wanted, self._host, self._clock, self._noticed = wanted, host, clock, noticed
         self._environment = environment
+        self._far = elsewhere(host)
+        self.keeper: Host = host if self._far is None else LocalHost()
         self.directory = results.absolute() / RECORDINGS / host.name
         self._link = f"{RECORDINGS}/{host.name}"
         self._process: Process | None = None
@@ -64,27 +73,32 @@ class StudyRecorder:
 
     def check(self) -> None:
         """RunError where nothing can be recorded here: not root, no probe, a kernel that doesn't tell."""
-        if not isinstance(self._host, LocalHost):
-            raise RunError(f"{' and '.join(self._wanted.sources)} can be recorded on this machine only, not on host '{self._host.name}'",
+        sources = self._wanted.sources
+        if self._far is not None:
+            check_far(self._far, sources)
+            checked(self._far, self._far.keep_program(NAME, probe_path().read_bytes()), sources)
+        elif isinstance(self._host, LocalHost):
+            need_root_for(sources)
+            checked(self._host, str(probe_path()), sources)
+        else:
+            raise RunError(f"{' and '.join(sources)} can't be recorded on host '{self._host.name}'",
                            hint="leave them out of the study's sources")
-        need_root_for(self._wanted.sources)
-        checked(self._host, probe_path(), self._wanted.sources)
 
     def start(self, targets: Sequence[Target]) -> None:
         """Begin to record; RunError with the recorder's words where that fails."""
         self._targets = targets
         command = [sys.executable, "-m", "iolab.cli", "record", *self._wanted.sources, "-o", str(self.directory), "--quiet",
-                   "--keep", "all", "--keep-for", "ever", "--for-study", str(os.getpid())]
+                   "--keep", "all", "--keep-for", "ever", *self._of_host()]
         for device in self._devices(targets):
             command += ["--device", device]
         for mount in self._mounts(targets):
             command += ["--fs", mount]
         self.directory.parent.mkdir(parents=True, exist_ok=True)
         words = self.directory.parent / f"{self.directory.name}.log"
-        limit = self._clock.monotonic() + _BEGIN
+        limit = self._clock.monotonic() + (_BEGIN if self._far is None else _BEGIN_FAR)
         while True:
-            # SUDO_UID: the study runs as root, and so must its recorder, whose files lie among the study's own
-            self._process = self._host.start(command, cwd=self.directory.parent, stdout=Path(os.devnull), stderr=words,
+            # SUDO_UID: where the study runs as root so must its recorder, whose files lie among the study's own
+            self._process = self.keeper.start(command, cwd=self.directory.parent, stdout=Path(os.devnull), stderr=words,
                                              environment={**self._environment, "SUDO_UID": ""})
             said = self._await(self._process, words, limit)
             if said is None:
@@ -148,6 +162,12 @@ class StudyRecorder:
             self._noticed(str(error))
             return {"problem": str(error)}
 
+    def _of_host(self) -> list[str]:
+        """The recorder's arguments that say what is recorded, and what works there for the study."""
+        if self._far is None:
+            return ["--for-study", str(os.getpid())]
+        return ["--for-study", str(self._far.far["pid"]), "--host", self._far.words]
+
     def _devices(self, targets: Sequence[Target]) -> list[str]:
         if "block" not in self._wanted.sources:
             return []
@@ -169,7 +189,7 @@ class StudyRecorder:
                 return None
             if self._clock.monotonic() >= limit:
                 process.end()
-                return f"nothing happened within {_BEGIN:.0f} s"
+                return "nothing happened for too long"
         return (_lines(words) or [f"exit code {code}"])[-1].removeprefix("iolab: ")
 
 

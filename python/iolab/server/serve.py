@@ -15,6 +15,7 @@ import uvicorn
 
 from ..errors import RunError, UsageError
 from .app import application
+from .desk import Desk
 from .guard import Door
 from .metrics import Exporter
 from .store import Store
@@ -82,30 +83,30 @@ class _Server(uvicorn.Server):
         yield
 
 
-def serve(store: Store, listener: Listener, *, metrics: Sequence[str] = (), ready: Callable[[], None] = lambda: None,
+def serve(served: Desk | Store, listener: Listener, *, metrics: Sequence[str] = (), ready: Callable[[], None] = lambda: None,
           go_on: Callable[[], bool] = lambda: True) -> None:
     """Serve until SIGINT, SIGTERM or SIGHUP, or until `go_on` says False; then open streams are ended and the socket is closed.
 
-    `ready` is called once requests are answered, `go_on` several times a second.
+    Of a store without its desk nothing can be changed. `ready` is called once requests are answered, `go_on` several times a second.
     """
-    exporter = Exporter(store, metrics)
+    exporter = Exporter(served.store if isinstance(served, Desk) else served, metrics)
     _quieten()
     workers = Workers()
     try:
-        asyncio.run(_serve(store, listener, exporter, workers, ready, go_on))
+        asyncio.run(_serve(served, listener, exporter, workers, ready, go_on))
     finally:
         workers.close()
         listener.socket.close()
 
 
-async def _serve(store: Store, listener: Listener, exporter: Exporter, workers: Workers, ready: Callable[[], None],
+async def _serve(served: Desk | Store, listener: Listener, exporter: Exporter, workers: Workers, ready: Callable[[], None],
                  go_on: Callable[[], bool]) -> None:
     server: _Server
 
     def stopping() -> bool:
         return server.should_exit
 
-    app = application(store, listener.door, exporter, stopping=stopping, workers=workers)
+    app = application(served, listener.door, exporter, stopping=stopping, workers=workers)
     server = _Server(uvicorn.Config(
         app, http="h11", ws="none", lifespan="off", loop="asyncio", access_log=False, log_config=None, server_header=False,
         proxy_headers=False, limit_concurrency=MOST_CONNECTIONS, h11_max_incomplete_event_size=LONGEST_HEAD, timeout_keep_alive=15,

@@ -25,11 +25,13 @@ class RecordedSource(CounterSource):
 
     def __init__(self, options: CounterOptions, host: Host, clock: Clock, devices: Sequence[str]) -> None:
         super().__init__(options, host, clock, devices)
+        self._keeper: Host = host
         self._status: str | None = None
         self._begun: Mapping[str, object] | None = None
 
-    def attach(self, recording: str) -> None:
-        """Take readings from the recorder of this recording."""
+    def attach(self, recording: str, keeper: Host | None = None) -> None:
+        """Take readings from the recorder of this recording. `keeper`: whose directory that is, where it isn't the host's own."""
+        self._keeper = keeper or self._host
         self._status = f"{recording}/{STATUS}"
 
     def unfit(self) -> str | None:
@@ -63,7 +65,7 @@ class RecordedSource(CounterSource):
         if self._status is None:
             raise OSError("no recorder runs")
         try:
-            status = json.loads(self._host.read_text(self._status))
+            status = json.loads(self._keeper.read_text(self._status))
         except ValueError:
             raise OSError("the recorder's status is damaged") from None
         if not isinstance(status, dict):

@@ -72,9 +72,6 @@ class FioWorkload:
         for name, workload in jobs.items():
             assert isinstance(workload, FioWorkload)
             sections[name] = workload._resolved.sections
-            if workload._resolved.log_ios and getattr(host, "scratch", None) is not None:
-                # programs there work in a mirror of the run's directory that has no folders of its own
-                raise RunError("log_ios works on this machine alone", where=host.name, hint="run the study there, or leave log_ios out")
         check_jobs(host, sections)
 
     def load(self) -> Load:

@@ -167,6 +167,50 @@ def test_what_a_shell_prints_at_its_start_does_not_disturb(far_side: SshOptions,
         os.environ["PATH"] = path
 
 
+def test_folders_are_made_there_and_come_back(host: SshHost, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    process = host.start(["sh", "-c", "echo 1 > ios/a; ls -d ios other"], cwd=run, stdout=tmp_path / "o", stderr=tmp_path / "e",
+                         folders=("ios", "other"))
+    assert process.wait(20) == 0, (tmp_path / "e").read_text()
+    assert (run / "ios/a").read_text() == "1\n"
+    assert (tmp_path / "o").read_text() == "ios\nother\n"
+    assert (run / "other").is_dir()
+
+
+def test_a_program_is_kept_there_as_long_as_the_connection_lasts(host: SshHost) -> None:
+    path = host.keep_program("tool", b"#!/bin/sh\necho at work\n")
+    assert host.run([path]).stdout == "at work\n"
+    assert Path(path).stat().st_mode & 0o777 == 0o700
+    left = Path(path).parent.parent / "1-1"  # of a connection that ended without a word
+    left.mkdir()
+    (left / "tool").write_text("old")
+    assert host.keep_program("tool", b"#!/bin/sh\necho anew\n") == path
+    assert host.run([path]).stdout == "anew\n"
+    assert not left.exists()
+    host.close()
+    assert not Path(path).exists()
+
+
+def test_a_program_that_arrives_otherwise_is_refused(host: SshHost) -> None:
+    with pytest.raises(ValueError, match="other bytes arrived"):
+        host.call("keep_program", b"x", base=mirror_root(), name="tool", digest="0" * 64)
+    host.call("remove", path=f"{mirror_root()}/programs")
+
+
+def test_a_lost_connection_is_made_again_when_asked(host: SshHost, far_side: SshOptions) -> None:
+    host.reach()
+    pid, generation = host.far["pid"], host.generation
+    host.reach()
+    assert (host.far["pid"], host.generation) == (pid, generation)
+    for session in sessions_of(far_side):
+        os.kill(session, signal.SIGKILL)
+    host.reach()
+    assert host.generation == generation + 1
+    assert host.far["pid"] != pid
+    assert host.far["machine"] == os.uname().machine
+
+
 def test_a_further_session_shares_the_connection(host: SshHost) -> None:
     answer = LocalHost().run(host.session("echo", "a b", "$HOME"))
     assert (answer.exit_code, answer.stdout) == (0, "a b $HOME\n")
@@ -202,7 +246,16 @@ def test_hosts_are_named(text: str, kind: str, name: str) -> None:
     assert host.name == name
 
 
-@pytest.mark.parametrize("text", ["", "zeno1", "-oProxyCommand=x@y", "ssh:-x",
+def test_words_lead_to_the_same_host(tmp_path: Path) -> None:
+    for options in (SshOptions(address="a@b", port=7), SshOptions(address="b"), SshOptions(address="b", identity=tmp_path, name="c")):
+        again = host_named(SshHost(options).words)
+        assert isinstance(again, SshHost)
+        assert (again.name, again.words, again.destination()) == (SshHost(options).name, SshHost(options).words,
+                                                                  SshHost(options).destination())
+
+
+@pytest.mark.parametrize("text", ["", "zeno1", "{", "{}", '{"kind": "fake"}', '{"kind": "ssh", "adress": "x"}', '{"kind": ["ssh"]}', "{1}",
+                                  "-oProxyCommand=x@y", "ssh:-x",
                                   "a b@c", "root@", "rig:", "rig:../x", "me@host:99999", "me@host:x"])
 def test_what_names_no_host_is_said(text: str) -> None:
     with pytest.raises(UsageError):

@@ -20,7 +20,7 @@ from iolab.errors import RunError, UsageError
 from iolab.hosts.leftovers import start_ticks
 from iolab.recorder.launch import DirectLauncher, Probe, StarterLauncher
 from iolab.recorder.parts import wait_readable
-from iolab.recorder.program import failure, probe_command, probe_path
+from iolab.recorder.program import failure, probe_arguments, probe_path
 from iolab.recorder.starter import without_sources
 
 
@@ -170,7 +170,7 @@ def test_a_probe_that_ignores_its_pipes_is_ended_by_the_starter(monkeypatch: pyt
 
 
 def test_sources_are_left_out_of_the_command() -> None:
-    command = probe_command(Path("/p"), ["block", "counters"], devices=["8:0"], mounts=["/mnt"], exclude=[7], ring_kib=64)
+    command = ["/p", *probe_arguments(["block", "counters"], devices=["8:0"], mounts=["/mnt"], exclude=[7], ring_kib=64)]
     assert command == ["/p", "--source", "block", "--source", "counters", "--device", "8:0", "--mount", "/mnt", "--exclude-pid", "7",
                        "--ring-kib", "64"]
     assert without_sources(command, {"block"}) == ["/p", *command[3:]]

@@ -105,6 +105,22 @@ def test_a_probe_that_dies_at_once_again_and_again_is_given_up(tmp_path: Path) -
     assert clock.monotonic() < 60
 
 
+def test_a_machine_out_of_reach_is_waited_for_however_long_and_said_once(tmp_path: Path) -> None:
+    clock = FakeClock()
+    bench = Bench(tmp_path, Settings(sources=("block",), duration=600.0), clock=clock,
+                  probes=lambda number, sources: FakeProbe(clock, sources, leaves=4.5 if number == 0 else 0.0 if number < 80 else 1e9))
+    outcome = bench.run()
+    assert outcome.failure is None
+    assert outcome.status.deaths == 1
+    assert len(bench.launcher.launched) == 81
+    assert [note for note in bench.listener.notes if "out of reach" in note] == bench.listener.notes
+    assert len(bench.listener.notes) == 1
+    [(kind, source, from_ns, until_ns, _, said)] = bench.sink.losses
+    assert (kind, source, said) == ("gap", "block", "the machine is out of reach")
+    assert until_ns - from_ns > 300 * SECOND
+    assert outcome.status.events["block"] == bench.sink.rows > 200
+
+
 def test_deaths_far_apart_do_not_add_up(tmp_path: Path) -> None:
     clock = FakeClock()
     bench = Bench(tmp_path, Settings(sources=("block",), duration=300.0), clock=clock,

@@ -29,11 +29,11 @@ def test_what_is_wanted_comes_from_the_sources_that_record() -> None:
     assert Wanted.of(given, PLUGINS) == Wanted(("block", "syscall"), ("sda",), ("/mnt",))
 
 
-def test_another_host_than_this_one_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+def test_a_host_that_takes_no_probe_is_refused_before_anything_is_done(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
     path.write_text('sources = ["block"]\n' + study_text(), "utf-8")
     host = fake_host(FakeClock())
-    words = "block can be recorded on this machine only, not on host 'fake'"
+    words = "block can't be recorded on host 'fake'"
     assert words in (preview(load_study(path), tmp_path / "results", host).problem or "")
     with pytest.raises(RunError, match=words):
         run_study(path, tmp_path / "results", listener=Listener(), clock=host.clock, host=host)

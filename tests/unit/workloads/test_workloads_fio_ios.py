@@ -132,14 +132,3 @@ def test_the_window_ends_with_the_last_io_not_with_the_writing_of_logs(tmp_path:
     assert before is not None
     assert before[1] == 1700000020000 * 10**6
     assert workload().window(tmp_path) == (1700000000000 * 10**6, 1700000010000 * 10**6)
-
-
-def test_another_host_is_refused_before_anything_runs() -> None:
-    class Elsewhere:
-        name = "box"
-
-        def scratch(self, local: Path) -> str:
-            return str(local)
-
-    with pytest.raises(RunError, match="log_ios works on this machine alone"):
-        FioWorkload.check(Elsewhere(), {"a": workload()})  # type: ignore[arg-type]

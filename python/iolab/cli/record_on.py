@@ -1,0 +1,133 @@
+"""Where `iolab record` records: on this machine, with a probe that keeps root, or on another host, with a probe there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from .options import say
+
+if TYPE_CHECKING:
+    from ..clock import Clock
+    from ..hosts.base import Host
+    from ..hosts.elsewhere import Elsewhere
+    from ..recorder.devices import RecordedDevice
+    from ..recorder.launch import Launcher
+    from ..recorder.settings import Settings
+
+PATIENCE = 45.0
+"""Seconds without a frame from another host after which its probe counts as dead; ssh tells of a lost connection after 15."""
+BEGIN = 90.0
+"""Seconds that a probe on another host has to say hello."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for. `left_out`: processes of the machine whose I/O is not recorded; `ring`: bytes."""
+
+    settings: Settings
+    devices: tuple[str, ...]
+    mounts: tuple[str, ...]
+    ring: int | None
+    tracefs: str | None
+    left_out: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What a session needs. `origin`: for `recording.json`. `connection`: see `recorder.session.Session`; None for this machine."""
+
+    settings: Settings
+    launcher: Launcher
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    clock: Clock | None = None
+    connection: Callable[[], Mapping[str, Any]] | None = None
+
+
+@contextmanager
+def ready(asked: Asked, host: Host) -> Iterator[Ready]:
+    """Everything checked, root given up; no probe is left in the end."""
+    from ..hosts.elsewhere import elsewhere
+    from ..recorder.privilege import become, caller
+    from ..recorder.session import preload
+
+    far = elsewhere(host)
+    user = caller(os.environ)
+
+    def give_up_root() -> None:
+        if user is not None:
+            preload(f"{__package__}.progress", "iolab.units")
+            become(user)
+
+    if far is None:
+        made = _here(asked, host, user is not None)
+    else:
+        give_up_root()  # the connection is made with the user's keys
+        made = _there(asked, far)
+    try:
+        if far is None:
+            give_up_root()
+        yield made
+    finally:
+        made.launcher.close()
+
+
+def _here(asked: Asked, host: Host, sudo: bool) -> Ready:
+    from ..recorder.launch import DirectLauncher, StarterLauncher
+    from ..recorder.privilege import need_root_for
+    from ..recorder.program import probe_path
+
+    need_root_for(asked.settings.sources)
+    devices = _devices(asked, host)
+    program = [str(probe_path()), *_arguments(asked, host, devices, (os.getpid(), *asked.left_out))]
+    launcher = StarterLauncher(program) if sudo else DirectLauncher(program)
+    return Ready(asked.settings, launcher, {"devices": [device.name for device in devices]})
+
+
+def _there(asked: Asked, host: Elsewhere) -> Ready:
+    from ..recorder.far import FarLauncher
+    from ..recorder.program import probe_path
+
+    launcher = FarLauncher(host, probe_path())
+    try:
+        found: list[RecordedDevice] = []
+
+        def look() -> None:
+            found.extend(_devices(asked, host))
+            launcher.arguments = _arguments(asked, host, found, asked.left_out)
+
+        launcher.reach(look, asked.settings.sources)
+    except BaseException:
+        launcher.close()
+        raise
+    settings = replace(asked.settings, patience_s=PATIENCE, begin_s=BEGIN)
+    origin = {"devices": [device.name for device in found], "host": host.name}
+    return Ready(settings, launcher, origin, host.clock, lambda: launcher.connection)
+
+
+def _devices(asked: Asked, host: Host) -> list[RecordedDevice]:
+    from ..errors import UsageError
+    from ..recorder.devices import devices_behind, find_devices
+
+    for mount in asked.mounts:
+        if not host.is_directory(mount):
+            raise UsageError(f"'{mount}' does not exist on host '{host.name}', or is no directory", where="--fs")
+    devices = find_devices(host, asked.devices)
+    if not asked.devices and "block" in asked.settings.sources:
+        devices = [device for mount in asked.mounts for device in devices_behind(host, mount)]
+    for device in devices:
+        if device.said:
+            say(device.said)
+    return devices
+
+
+def _arguments(asked: Asked, host: Host, devices: Sequence[RecordedDevice], left_out: Sequence[int]) -> list[str]:
+    from ..recorder.program import probe_arguments
+
+    sources = asked.settings.sources
+    return probe_arguments(sources, devices=[device.number for device in devices],
+                           mounts=[host.resolve(mount) for mount in asked.mounts] if "syscall" in sources else [], exclude=left_out,
+                           ring_kib=None if asked.ring is None else max(asked.ring // 1024, 4), tracefs=asked.tracefs)
