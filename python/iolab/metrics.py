@@ -93,6 +93,12 @@ _FIXED = [
     Metric("time", "elapsed time", "s", "lower", "ratio", "max", headline=True),
 ]
 _BY_NAME = {metric.name: metric for metric in _FIXED}
+_SERIES = {metric.name: metric for metric in (
+    Metric("zfs.txg.sync", "time of syncing each transaction group", "s", "lower"),
+    Metric("zfs.txg.dirty", "dirty bytes of each transaction group", "B", None),
+    Metric("zfs.tx.waited", "transactions that waited for a group", "1/s", None),
+    Metric("zfs.tx.wait.p99", "wait for a group, 99 % of those that waited at or below (a power of two)", "s", "lower"))}
+"""Drawn over a run; not summed up, or by metrics of other names."""
 
 _OPERATION = re.compile(rf"({'|'.join(OPERATIONS)})\.(iops|bw|ios|bytes|time)")
 _SUMMARY = re.compile(rf"({'|'.join(OPERATIONS)})\.(lat|clat|slat)\.(mean|min|max|stddev|p(\d{{1,2}}(?:\.\d+)?|100))")
@@ -113,8 +119,8 @@ _HEADLINE_SUMMARIES = {"lat.mean", "clat.p99", "clat.p99.9", "lat.p99", "lat.p99
 
 def find(name: str) -> Metric | None:
     """The metric of that name, or None where the registry knows none."""
-    if name in _BY_NAME:
-        return _BY_NAME[name]
+    if known := _BY_NAME.get(name) or _SERIES.get(name):
+        return known
     if match := _OPERATION.fullmatch(name):
         words, unit, better, headline = _QUANTITIES[match[2]]
         pools: Literal["sum", "max"] = "max" if match[2] == "time" else "sum"

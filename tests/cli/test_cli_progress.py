@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from iolab.cli.progress import Bar, clock_text, counted, live_text, values_text
+from iolab.cli.progress import Bar, clock_text, counted, live_text, shared_progress, values_text
 from iolab.run.progress import Outcome
 from iolab.study.load import Study, load_study
 from iolab.study.plan import Plan, plan_runs
@@ -97,3 +97,23 @@ def test_times_read_as_clocks(seconds: float, text: str) -> None:
 
 def test_one_is_no_plural() -> None:
     assert (counted(1, "run"), counted(2, "run"), counted(0, "block")) == ("1 run", "2 runs", "0 blocks")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_hosts_side_by_side_are_named_and_one_that_ends_leaves_the_others_alone(terminal: bool, study: Study, plan: Plan) -> None:
+    screen = console(terminal=terminal)
+    with shared_progress(screen) as progress:
+        first, other = (Bar(screen, host=name, progress=progress) for name in ("a", "b"))
+        for bar in (first, other):
+            bar.planned(study, plan, Path("out"))
+            bar.started(plan.runs[0], "0001-x")
+        first.outcome(Outcome(Path("out/a"), 1, 0, 7, True, 12.0))
+        other.waiting(plan.runs[0], 1.0, 2.0, {})
+        progress.refresh()
+        other.ended(plan.runs[0], "failed", "exit code 1", 60.0, {})
+        other.outcome(Outcome(Path("out/b"), 0, 1, 7, True, 12.0))
+        assert (first.result is not None, other.result is not None) == (True, True)
+    shown = text_of(screen)
+    assert "a: small: 8 runs in 2 blocks" in shown
+    assert "a: stopped in 0:12: 1 run finished, 7 not done; results in out/a" in shown
+    assert "b: run 1 of 8, block 1: plain numjobs=1: failed: exit code 1" in shown

@@ -75,18 +75,27 @@ class _Mean:
         return self._sum / self._count if self._count else None
 
 
+def shared_progress(console: Console) -> Progress:
+    """What bars are drawn with; one for each study that runs."""
+    return Progress(TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[where]}"),
+                    TextColumn("{task.fields[left]}"), TextColumn("{task.fields[live]}"), console=console, transient=True,
+                    disable=not console.is_terminal)
+
+
 class Bar:
     """Hears a study and shows where it is. Use as a context manager, so that the terminal is left as it was."""
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, *, host: str = "", progress: Progress | None = None) -> None:
+        """`host`: named in every line, where there are several; `progress`: what their bars share."""
         self._console = console or Console(stderr=True, highlight=False)
-        self._progress = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[where]}"),
-                                  TextColumn("{task.fields[left]}"), TextColumn("{task.fields[live]}"), console=self._console,
-                                  transient=True, disable=not self._console.is_terminal)
+        self._host = f"{host}: " if host else ""
+        self._own = progress is None
+        self._progress = progress or shared_progress(self._console)
         self._task: TaskID | None = None
         self._total = 0
         self._blocks = 0
         self._left = 0.0
+        self._seconds = 1.0
         self._done = 0
         self._device = _Mean()
         self._device_before: dict[str, float] = {}
@@ -94,19 +103,22 @@ class Bar:
         self.result: Outcome | None = None
 
     def __enter__(self) -> Bar:
-        self._progress.start()
+        if self._own:
+            self._progress.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._progress.stop()
+        if self._own:
+            self._progress.stop()
 
     def planned(self, study: Study, plan: Plan, directory: Path) -> None:
         """The head: what is to come, and where it goes."""
         self._total, self._left = len(plan.runs), plan.seconds
+        self._seconds = plan.seconds or 1.0
         self._blocks = max((run.block for run in plan.runs), default=0)
-        self._console.print(f"{study.name}: {counted(self._total, 'run')} in {counted(self._blocks, 'block')}, "
-                            f"about {clock_text(plan.seconds)}, into {directory}", soft_wrap=True, markup=False)
-        self._task = self._progress.add_task(f"run 0 of {self._total}", total=plan.seconds, where="", left="", live="")
+        self._say(f"{study.name}: {counted(self._total, 'run')} in {counted(self._blocks, 'block')}, "
+                  f"about {clock_text(plan.seconds)}, into {directory}")
+        self._task = self._progress.add_task(f"{self._host}run 0 of {self._total}", total=plan.seconds, where="", left="", live="")
 
     def started(self, run: PlannedRun, name: str) -> None:
         """Which run is in flight."""
@@ -114,7 +126,8 @@ class Bar:
         where = " ".join(part for part in (f"block {run.block} of {self._blocks}:", run.cell.variant, place) if part)
         self._device = _Mean()
         ghost = values_text(self._values_before.get(run.cell.identity(), {}), None)
-        self._update(description=f"run {run.number} of {self._total}", where=where, live=f"block before: {ghost}" if ghost else "")
+        self._update(description=f"{self._host}run {run.number} of {self._total}", where=where,
+                     live=f"block before: {ghost}" if ghost else "")
 
     def waiting(self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float] = _NOTHING) -> None:
         """The bar moves with time, and never past the end of the run; what the devices do stands beside it."""
@@ -124,8 +137,7 @@ class Bar:
             self._device.add(latest[_DEVICE_RATE])
             self._update(live=live)
         if self._task is not None:
-            total = self._progress.tasks[self._task].total or 1.0
-            self._update(completed=max(total - self._left + inside, 0), left=f"{clock_text(self._left - inside)} left")
+            self._update(completed=max(self._seconds - self._left + inside, 0), left=f"{clock_text(self._left - inside)} left")
 
     def ended(self, run: PlannedRun, status: Status, reason: str, left_seconds: float,
               values: Mapping[str, float] = _NOTHING) -> None:
@@ -142,25 +154,30 @@ class Bar:
         place = axis_text(run.cell.factors.keys(), tuple(run.cell.factors.values()))
         head = f"run {run.number} of {self._total}, block {run.block}: {run.cell.variant} {place}".rstrip()
         if status != "finished":
-            self._console.print(f"{head}: {status}: {reason}", soft_wrap=True, markup=False)
+            self._say(f"{head}: {status}: {reason}")
         elif not self._console.is_terminal:
-            self._console.print(", ".join(part for part in (head, measured, f"{clock_text(left_seconds)} left") if part),
-                                soft_wrap=True, markup=False)
+            self._say(", ".join(part for part in (head, measured, f"{clock_text(left_seconds)} left") if part))
 
     def noticed(self, text: str) -> None:
         """A note."""
-        self._console.print(f"note: {text}", soft_wrap=True, markup=False)
+        self._say(f"note: {text}")
 
     def outcome(self, outcome: Outcome) -> None:
         """How it ended."""
         self.result = outcome
-        self._progress.stop()
+        if self._own:
+            self._progress.stop()
+        elif self._task is not None:
+            self._progress.remove_task(self._task)
+            self._task = None
         parts = [f"{counted(outcome.finished, 'run')} finished"]
         parts += [f"{outcome.failed} failed"] if outcome.failed else []
         parts += [f"{outcome.left} not done"] if outcome.left else []
         how = "stopped" if outcome.interrupted else "done"
-        self._console.print(f"{how} in {clock_text(outcome.seconds)}: {', '.join(parts)}; results in {outcome.directory}",
-                            soft_wrap=True, markup=False)
+        self._say(f"{how} in {clock_text(outcome.seconds)}: {', '.join(parts)}; results in {outcome.directory}")
+
+    def _say(self, text: str) -> None:
+        self._console.print(f"{self._host}{text}", soft_wrap=True, markup=False)
 
     def _update(self, **fields: object) -> None:
         if self._task is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,10 @@ from .options import PATH, output_option
 
 if TYPE_CHECKING:
     from ..hosts.base import Host
+    from ..run.hosts import How
     from ..study.load import Study
+
+HOSTS_FILE = "hosts.json"
 
 
 class _Runtime(click.ParamType):  # type: ignore[type-arg]
@@ -48,8 +50,8 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
               help="A key of [target], such as path=/mnt/x; 'KEY=' takes it out; repeatable.")
 @click.option("--workload", metavar="KEY=VALUE", multiple=True,
               help="A key of [workload], such as options.size=64m; 'KEY=' takes it out; repeatable.")
-@click.option("--host", "host_words", metavar="HOST", default="local", show_default=True,
-              help="Where to measure: rig:NAME, USER@HOST[:PORT] by ssh, or local.")
+@click.option("--host", "host_words", metavar="HOST", multiple=True,
+              help="Where to measure: rig:NAME, USER@HOST[:PORT] by ssh, or local, the default; repeatable: side by side.")
 @click.option("--a-a", "again", is_flag=True, help="Measure the baseline twice, again as <baseline>-again: what shows there is noise.")
 @click.option("--dry-run", is_flag=True, help="Print the plan, and what would be overwritten; do nothing.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="How --dry-run prints.")
@@ -59,54 +61,62 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
 @click.option("--destructive", is_flag=True, help="Allow block devices named by the study to be overwritten.")
 @click.option("--force", is_flag=True, help="With --destructive: also where they hold data. With --resume: also on a changed machine.")
 def command(study: Path, output: Path | None, only: tuple[str, ...], variants: tuple[str, ...], repetitions: int | None,
-            runtime: str | None, seed: int | None, target: tuple[str, ...], workload: tuple[str, ...], host_words: str, again: bool,
-            dry_run: bool, style: str, resume: bool,
-            fail_fast: bool, trust: bool, destructive: bool, force: bool) -> int:
+            runtime: str | None, seed: int | None, target: tuple[str, ...], workload: tuple[str, ...], host_words: tuple[str, ...],
+            again: bool, dry_run: bool, style: str, resume: bool, fail_fast: bool, trust: bool, destructive: bool, force: bool) -> int:
     """Do a study: every cell of it in every block, watched, each run's evidence kept.
 
     Ctrl-C once finishes the run in flight and stops, twice stops now; what was measured stays, and --resume goes on.
     docs/reference/study.md has every key of a study.
     """
-    from ..errors import RunError, UsageError
-    from ..run.study import run_study
+    from ..errors import UsageError
+    from ..run.hosts import How
     from ..study.adapt import Changes, parse_only, parse_target
-    from ..study.load import load_study
+    from . import run_hosts
 
     changes = Changes(only=parse_only(only), variants=variants, repetitions=repetitions, runtime=runtime, seed=seed,
                       target=parse_target(target), again=again, workload=parse_target(workload, "--workload"))
     if style != "text" and not dry_run:
         raise UsageError("--format is for --dry-run", hint="iolab show RESULTS --format json tells what was measured")
-    with _host(host_words) as host:
-        loaded = load_study(study, changes, host=host)
+    how = How(changes, resume=resume, fail_fast=fail_fast, destructive=destructive, force=force)
+    with contextlib.ExitStack() as stack:
+        hosts = run_hosts.opened(_again_on(output, host_words) if resume else host_words or ("local",), stack)
+        if len(hosts) == 1 and not (output is not None and (output / HOSTS_FILE).exists()):
+            return _on_one(study, output, next(iter(hosts.values())), how, dry_run, style, trust)
+        studies, ends = run_hosts.loaded_on(study, hosts, how)
         if dry_run:
-            _print_plan(loaded, output, style, host)
-            return 0
-        trusted = _agreed(loaded, trust)
+            return run_hosts.print_plans(studies, ends, output, style, hosts)
+        return run_hosts.run_all(study, studies, ends, output, hosts, how, lambda loaded: _agreed(loaded, trust))
 
-        from .progress import Bar
 
-        bar = Bar()
-        with bar:
-            run_study(study, output, listener=bar, changes=changes, host=host, clock=getattr(host, "clock", None), resume=resume,
-                      fail_fast=fail_fast, destructive=destructive, force=force, trusted=trusted)
+def _again_on(output: Path | None, words: tuple[str, ...]) -> tuple[str, ...]:
+    """The hosts that a study goes on on: those named, else those that it was begun on."""
+    from ..results.hosts import read_hosts
+
+    known = None if words or output is None else read_hosts(output)
+    return words or (("local",) if known is None else tuple(known.words.values()))
+
+
+def _on_one(study: Path, output: Path | None, host: Host, how: How, dry_run: bool, style: str, trust: bool) -> int:
+    from ..errors import RunError
+    from ..run.study import run_study
+    from ..study.load import load_study
+
+    loaded = load_study(study, how.changes, host=host)
+    if dry_run:
+        _print_plan(loaded, output, style, host)
+        return 0
+    trusted = _agreed(loaded, trust)
+
+    from .progress import Bar
+
+    bar = Bar()
+    with bar:
+        run_study(study, output, listener=bar, changes=how.changes, host=host, clock=getattr(host, "clock", None), resume=how.resume,
+                  fail_fast=how.fail_fast, destructive=how.destructive, force=how.force, trusted=trusted)
     outcome = bar.result
     if outcome is None or outcome.interrupted:
         return 130
     return RunError.exit_code if outcome.failed else 0
-
-
-@contextlib.contextmanager
-def _host(words: str) -> Iterator[Host]:
-    """The host of that name; hung up in the end where it is elsewhere."""
-    from ..hosts.named import host_named
-
-    host = host_named(words)
-    try:
-        yield host
-    finally:
-        close = getattr(host, "close", None)
-        if close is not None:
-            close()
 
 
 def _print_plan(study: Study, output: Path | None, style: str, host: Host) -> None:

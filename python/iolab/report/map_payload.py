@@ -7,11 +7,12 @@ from typing import Literal
 from .heatmap_payload import HeatMapGroup, ThemeColours
 from .payload import Model
 
-Seen = Literal["fio", "block"]
+Seen = Literal["fio", "block", "zfs"]
 
 
 class RunMap(Model):
-    """A map of a group: of which run (its place in `Payload.runs.ids`), and who saw the I/Os, fio or the block layer."""
+    """A map of a group: of which run (its place in `Payload.runs.ids`), and who saw the I/Os: fio, the block
+    layer, or OpenZFS at its vdevs."""
 
     run: int
     variant: str

@@ -1,4 +1,4 @@
-"""Heat maps of the runs whose I/Os were recorded: latency, offset and size, all variants of a cell on one scale."""
+"""Heat maps of the runs whose I/Os were recorded, or counted by OpenZFS: latency, offset and size, all variants of a cell on one scale."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from ..results.model import Run
 from .heatmap_page import colours, group_of
 from .map_payload import CellMaps, MapCell, Maps, RunMap, Seen
 from .source import Source
+from .vdev_maps import vdev_maps
+from .vdev_maps import watched as seen_by_zfs
 
 if TYPE_CHECKING:
     from ..recording.counts import HeatCounts, Y
@@ -45,7 +47,7 @@ MOST_CELLS = 2_000_000
 MOST_RUNS = 200
 """Runs whose maps are counted: each takes about a tenth of a second."""
 
-SEEN: dict[Seen, str] = {"fio": "fio", "block": "block layer"}
+SEEN: dict[Seen, str] = {"fio": "fio", "block": "block layer", "zfs": "OpenZFS"}
 _YS: tuple[Y, ...] = ("latency", "offset", "size")
 
 
@@ -63,7 +65,11 @@ class Recorded:
     @property
     def cell(self) -> str:
         """The cell's name: its factor levels."""
-        return ", ".join(f"{name}={level_text(level)}" for name, level in self.run.factors.items())
+        return _cell(self.run)
+
+
+def _cell(run: Run) -> str:
+    return ", ".join(f"{name}={level_text(level)}" for name, level in run.factors.items())
 
 
 def run_maps(results: Source) -> Maps | None:
@@ -71,7 +77,8 @@ def run_maps(results: Source) -> Maps | None:
     is said."""
     notes: list[str] = []
     found = _recorded(results, notes)
-    if not found:
+    watched = [(place, run) for place, run in enumerate(results.runs) if seen_by_zfs(run)]
+    if not found and not watched:
         return Maps(light=colours(LIGHT), dark=colours(DARK), cells=[], notes=notes) if notes else None
     kept = _few(found, notes)
     resolution = FINE if len({each.place for each in kept}) <= MOST_FINE else COARSE
@@ -79,9 +86,12 @@ def run_maps(results: Source) -> Maps | None:
         notes.append(f"maps have at most {COARSE.columns} columns, this file would grow too large; `iolab heatmap` draws them finer")
     reader = _Reader(resolution, notes)
     cells = []
-    for name in dict.fromkeys(each.cell for each in kept):
+    for name in dict.fromkeys([*(each.cell for each in kept), *(_cell(run) for _, run in watched)]):
         members = [each for each in kept if each.cell == name]
-        cells.append((name, [part for y in _YS for part in _maps(y, members, reader)]))
+        maps = [part for y in _YS for part in _maps(y, members, reader)] if members else []
+        cells.append((name, [*maps, *vdev_maps([(place, run) for place, run in watched if _cell(run) == name], notes)]))
+    if not notes and not any(maps for _, maps in cells):
+        return None
     return Maps(light=colours(LIGHT), dark=colours(DARK), cells=_within(cells, notes), notes=notes)
 
 
@@ -106,18 +116,23 @@ def _recorded(results: Source, notes: list[str]) -> list[Recorded]:
         logged = read_io_log(run.evidence) if run.evidence.is_dir() else {}
         own: tuple[int, int] | None = None
         if "recording" in logged:
-            path = _inside(results.path, logged["recording"])
+            path = _inside(_home(results, run), logged["recording"])
             own = span(path, str(logged.get("label")))
             if own is not None:
                 found.append(Recorded(place, run, "fio", path, *own))
         watched = run.plan.extra.get("recording")
         if isinstance(watched, dict) and "path" in watched:
-            path = _inside(results.path, watched["path"])
+            path = _inside(_home(results, run), watched["path"])
             marked = span(path, str(watched.get("mark")))
             when = own or run.plan.window or marked
             if marked is not None and when is not None:
                 found.append(Recorded(place, run, "block", path, *when))
     return found
+
+
+def _home(results: Source, run: Run) -> Path:
+    """The directory of the run's own host, where the results are of several."""
+    return results.path / run.id.rpartition("/")[0]
 
 
 def _inside(results: Path, name: object) -> Path:

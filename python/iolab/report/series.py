@@ -67,7 +67,8 @@ def without_devices(found: Sequence[Strip]) -> list[Strip]:
 
 
 def _order(name: str) -> tuple[bool, tuple[int, str]]:
-    return name.startswith(("device.", "host.")), metrics.sort_key(name)
+    """The load's own first."""
+    return name.startswith(("device.", "zfs.", "vdev.", "host.")), metrics.sort_key(name)
 
 
 def _strip(name: str, members: Sequence[tuple[str, Series]], bases: TimeBases) -> Strip:

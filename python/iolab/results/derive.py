@@ -23,6 +23,7 @@ from .model import Derived, Observation, RunPlan
 from .monitor_series import host_series
 from .series import count, cut, device_series
 from .steps import pool_run
+from .zfs_series import zfs_series
 
 _FINEST = "diskstats.log"
 """The kernel's own counters are finer than what iostat prints of them: this file wins where both know a device."""
@@ -64,6 +65,7 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
     series.update(load_series(read.logs, plan.window, latency_scale=_latency_scale(read.fio)))
     host = {kind: cut(table, plan.window) for kind, table in read.host.items()}
     series.update(host_series(host, plan.window))
+    series.update(zfs_series(host, plan.window))
     recorded = read_environment(run_dir)
     environment = {**({} if read.fio is None or read.fio.version is None else {"fio": read.fio.version}),
                    **recorded.get("fingerprint", {})}

@@ -13,6 +13,7 @@ from ..verdict import Level, Reason, Verdict
 from .cache import evidence_key, read_cache, table_of, write_cache
 from .cache_details import Details, read_details, write_details
 from .evidence import read_environment, read_plan, run_directories
+from .hosts import begun_on, joined_manifest, joined_runs, read_hosts
 from .manifest import Manifest, read_manifest
 from .model import Derived, Histogram, Run, RunPlan, Series
 from .published import published_runs
@@ -26,16 +27,22 @@ class Results:
 
     Attributes:
         path: the results directory; manifest: its manifest; runs: in order of their number.
+
+    Where the directory has `hosts.json`, the runs are those of all its hosts, each under `<host>/<run>`; see `hosts`.
     """
 
     def __init__(self, path: Path, *, progress: Progress | None = None) -> None:
         """Open; ResultsError where it is no results directory. Evidence is read anew only where the cache is stale."""
         self.path = path
-        self.manifest: Manifest = read_manifest(path)
+        hosts = read_hosts(path)
+        self._parts = {} if hosts is None else {name: Results(path / name, progress=progress) for name in begun_on(path, hosts)}
+        self.manifest: Manifest = read_manifest(path) if hosts is None else joined_manifest(hosts, self._parts)
         self._derived: dict[str, Derived] = {}
         self.runs: list[Run] = self._load(progress)
 
     def _load(self, progress: Progress | None) -> list[Run]:
+        if self._parts:
+            return joined_runs(self._parts)
         if self.manifest.origin == "table":
             return published_runs(self.path)
         key = self._key = evidence_key(self.path)
@@ -112,6 +119,9 @@ class Results:
 
     def _details(self, run_id: str) -> tuple[tuple[Series, ...], tuple[Histogram, ...]]:
         """From what was just derived, else from the cache, else from the evidence."""
+        if self._parts:
+            name, _, own = run_id.partition("/")
+            return self._parts[name]._details(own)
         run = self._by_id[run_id]
         if run.plan.status == "published" or run.plan.variant == "?":
             return (), ()
@@ -148,7 +158,7 @@ class Results:
 
     def environment(self) -> dict[str, Any]:
         """`environment.json` of the results, else of the first run that has one: `{"fingerprint", "facts"}`, or empty."""
-        found = read_environment(self.path)
+        found = read_environment(next(iter(self._parts.values())).path if self._parts else self.path)
         return found or next((facts for run in self.runs if (facts := read_environment(run.evidence))), {})
 
 

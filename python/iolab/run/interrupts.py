@@ -28,12 +28,12 @@ class Interrupts:
     @property
     def stop_after_run(self) -> bool:
         """Whether no further run shall start."""
-        return self._presses >= 1
+        return self.presses >= 1
 
     @property
     def stop_now(self) -> bool:
         """Whether the run in flight shall end."""
-        return self._presses >= 2
+        return self.presses >= 2
 
     def press(self, count: int = 1) -> None:
         """Ask to stop, as one Ctrl-C does."""
@@ -61,3 +61,26 @@ class Interrupts:
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
         self.press(2)
+
+
+class SameInterrupts(Interrupts):
+    """The requests that another one hears, for a loop beside others: signals are left to it."""
+
+    def __init__(self, of: Interrupts) -> None:
+        super().__init__()
+        self._of = of
+
+    @property
+    def presses(self) -> int:
+        """How often it was asked."""
+        return self._of.presses
+
+    def press(self, count: int = 1) -> None:
+        """Ask all to stop."""
+        self._of.press(count)
+
+    def __enter__(self) -> SameInterrupts:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Nothing was taken over."""

@@ -9,6 +9,7 @@ from ..errors import RunError, UsageError
 from ..hosts.base import Host
 from ..hosts.local import LocalHost
 from ..results.evidence import RUNS
+from ..results.hosts import FILE as HOSTS_FILE
 from ..results.lock import FILE as LOCK_FILE
 from ..results.lock import lock
 from ..results.manifest import FILE as MANIFEST_FILE
@@ -78,6 +79,9 @@ def _command_line(path: Path, output: Path | None, study: Study, options: Runner
 def _check_output(directory: Path, resume: bool) -> None:
     if directory.exists() and not directory.is_dir():
         raise UsageError("is a file, not a directory", where=directory, hint="choose another directory with -o")
+    if (directory / HOSTS_FILE).exists():
+        raise UsageError("holds results of several hosts", where=directory,
+                         hint="name all of them with --host, or choose another directory with -o")
     runs = directory / RUNS
     if not (directory / MANIFEST_FILE).exists() and runs.is_dir() and any(runs.iterdir()):
         raise UsageError("holds runs but no manifest.json", where=directory, hint="choose another directory with -o")

@@ -206,12 +206,15 @@ export interface RunDetail {
 	spans: [number, number][];
 }
 
-/** A map of a group: of which run (its place in `Payload.runs.ids`), and who saw the I/Os, fio or the block layer. */
+/**
+ * A map of a group: of which run (its place in `Payload.runs.ids`), and who saw the I/Os: fio, the block
+ * layer, or OpenZFS at its vdevs.
+ */
 export interface RunMap {
 	run: number;
 	variant: string;
 	repetition: number;
-	seen: "fio" | "block";
+	seen: "fio" | "block" | "zfs";
 }
 
 /** What a gate said of a run. */

@@ -1,0 +1,117 @@
+"""`iolab run` on several hosts at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import say
+from .planned import plan_lines
+
+if TYPE_CHECKING:
+    from ..errors import IolabError
+    from ..hosts.base import Host
+    from ..run.hosts import How
+    from ..study.load import Study
+
+INTERRUPTED = 130
+
+
+def opened(words: tuple[str, ...], stack: ExitStack) -> dict[str, Host]:
+    """Hosts by their names, hung up with the stack; UsageError for one that is named twice."""
+    from ..errors import UsageError
+    from ..hosts.named import host_named
+
+    hosts: dict[str, Host] = {}
+    for text in words:
+        host = host_named(text)
+        if host.name in hosts:
+            raise UsageError(f"'{host.name}' is named twice", where="--host", hint="each host once")
+        hosts[host.name] = host
+        close = getattr(host, "close", None)
+        if close is not None:
+            stack.callback(close)
+    return hosts
+
+
+def loaded_on(study: Path, hosts: Mapping[str, Host], how: How) -> tuple[dict[str, Study], dict[str, IolabError]]:
+    """The study as it comes out on each host, and why it doesn't on those that can't be reached; StudyError for a wrong one."""
+    from ..errors import RunError
+    from ..study.load import load_study
+
+    found: dict[str, Study] = {}
+    ends: dict[str, IolabError] = {}
+    for name, host in hosts.items():
+        try:
+            found[name] = load_study(study, how.changes, host=host)
+        except RunError as error:
+            ends[name] = error
+    return found, ends
+
+
+def print_plans(studies: Mapping[str, Study], ends: Mapping[str, IolabError], output: Path | None, style: str,
+                hosts: Mapping[str, Host]) -> int:
+    """What would be done on each host; the worst exit code."""
+    from ..run.dry_run import preview
+
+    plans: dict[str, Any] = {}
+    for name, study in studies.items():
+        plan = preview(study, _place(study, output) / name, hosts[name])
+        plans[name] = plan.as_data()
+        if style == "text":
+            click.echo(f"{name}:")
+            for line in plan_lines(plan):
+                click.echo(f"  {line}" if line else "")
+    if style == "json":
+        click.echo(json.dumps({"schema": 1, "kind": "plans", "hosts": plans}, indent=2))
+    return _told(ends)
+
+
+def run_all(study: Path, studies: Mapping[str, Study], ends: Mapping[str, IolabError], output: Path | None, hosts: Mapping[str, Host],
+            how: How, agreed: Callable[[Study], bool]) -> int:
+    """Do it on each host that is there; the worst exit code."""
+    from dataclasses import replace
+
+    from rich.console import Console
+
+    from ..errors import RunError
+    from ..run.hosts import forget_if_unused, run_on_hosts
+    from .progress import Bar, shared_progress
+
+    if not studies:
+        return _told(ends)
+    first = next(iter(studies.values()))
+    how = replace(how, trusted=agreed(first))
+    place = _place(first, output)
+    console = Console(stderr=True, highlight=False)
+    with shared_progress(console) as progress:
+        bars = {name: Bar(console, host=name, progress=progress) for name in studies}
+        for name, error in ends.items():
+            console.print(f"{name}: not measured: {_without_name(error, name)}", soft_wrap=True, markup=False)
+        failed = run_on_hosts(study, place, {name: hosts[name] for name in studies}, bars, how)
+    forget_if_unused(place)
+    results = [bars[name].result for name in studies if name not in failed]
+    codes = [_told({**ends, **failed}, said=set(ends)), *(RunError.exit_code for result in results if result is not None and result.failed)]
+    interrupted = any(result is None or result.interrupted for result in results)
+    return INTERRUPTED if interrupted else max(codes)
+
+
+def _place(study: Study, output: Path | None) -> Path:
+    return output if output is not None else Path("results") / study.name
+
+
+def _told(ends: Mapping[str, IolabError], said: set[str] | frozenset[str] = frozenset()) -> int:
+    """A line for each; the worst exit code, 0 without any."""
+    for name, error in ends.items():
+        if name not in said:
+            say(f"iolab: {name}: {_without_name(error, name)}")
+    return max((error.exit_code for error in ends.values()), default=0)
+
+
+def _without_name(error: IolabError, name: str) -> str:
+    return str(error).removeprefix(f"{name}: ")

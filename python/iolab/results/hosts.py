@@ -1,0 +1,80 @@
+"""Results of one study on several hosts: `hosts.json`, and for each host a whole results directory beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ResultsError
+from .manifest import FILE as MANIFEST_FILE
+from .manifest import Manifest, write_atomically
+from .model import Run
+
+if TYPE_CHECKING:
+    from .open import Results
+
+FILE = "hosts.json"
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """What `hosts.json` says.
+
+    Attributes:
+        words: of each host, by its directory: what names it on a command line. reproduce: the command that makes all of it again.
+    """
+
+    words: Mapping[str, str]
+    reproduce: Sequence[str] = ()
+
+
+def read_hosts(directory: Path) -> Hosts | None:
+    """The hosts of a directory, None where it has no such file; ResultsError where that is damaged or of a newer iolab."""
+    path = directory / FILE
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        if data["schema"] > SCHEMA:
+            raise ResultsError(f"written by a newer iolab (schema {data['schema']}, this one reads {SCHEMA})", where=path,
+                               hint="open it with that version")
+        words = {str(name): str(word) for name, word in data["hosts"].items()}
+        reproduce = [str(word) for word in data["reproduce"]]
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ResultsError(f"is damaged: {error!r}"[:200], where=path) from None
+    if not words or any(not name or "/" in name or name in (".", "..") for name in words):
+        raise ResultsError("is damaged: no names of hosts", where=path)
+    return Hosts(words, reproduce)
+
+
+def write_hosts(directory: Path, hosts: Hosts) -> None:
+    """Write it whole or not at all."""
+    data = {"schema": SCHEMA, "kind": "hosts", "hosts": dict(hosts.words), "reproduce": list(hosts.reproduce)}
+    write_atomically(directory / FILE, json.dumps(data, indent=1) + "\n")
+
+
+def begun_on(directory: Path, hosts: Hosts) -> list[str]:
+    """Hosts on which the study was begun; ResultsError where it was on none."""
+    begun = [name for name in hosts.words if (directory / name / MANIFEST_FILE).exists()]
+    if not begun:
+        raise ResultsError("holds results of no host: the study was begun on none", where=directory,
+                           hint=f"of {', '.join(hosts.words)}; go on with --resume")
+    return begun
+
+
+def joined_manifest(hosts: Hosts, parts: Mapping[str, Results]) -> Manifest:
+    """One for all: arms and factors of any host."""
+    manifests = [part.manifest for part in parts.values()]
+    variants, factors = ([name for each in manifests for name in getattr(each, key)] for key in ("variants", "factors"))
+    return manifests[0].model_copy(update={
+        "variants": list(dict.fromkeys(variants)), "factors": list(dict.fromkeys(factors)), "reproduce": list(hosts.reproduce),
+        "baseline": next((each.baseline for each in manifests if each.baseline), None)})
+
+
+def joined_runs(parts: Mapping[str, Results]) -> list[Run]:
+    """The runs of all hosts, each under `<host>/<run>`."""
+    return [replace(run, plan=replace(run.plan, run=f"{name}/{run.plan.run}")) for name, part in parts.items() for run in part.runs]

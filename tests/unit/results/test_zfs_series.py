@@ -1,0 +1,75 @@
+"""Series of a run from what OpenZFS's sources left: cut to the window, a point for each group, nothing where nothing is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from iolab.metrics import find
+from iolab.registry import load
+from iolab.results.model import Series
+from iolab.results.series import cut
+from iolab.results.zfs_series import zfs_series
+from support.zfs_machine import HEAD, group, named
+
+START = 1_700_000_000
+SECOND = 10**9
+
+
+def log(kind: str, *readings: str) -> str:
+    return f"# iolab {kind} 1\n" + "".join(f"@ {(START + k) * SECOND} {(50 + k) * SECOND}\n{text}" for k, text in enumerate(readings))
+
+
+def lines(**counters: int) -> str:
+    return named(**counters).removeprefix(HEAD)
+
+
+def drawn(window: tuple[int, int] | None = None, **logs: str) -> dict[str, Series]:
+    named_logs = {name.replace("zpool_", "zpool-"): text for name, text in logs.items()}
+    tables = {kind: cut(load("format", kind)().read(text.encode(), kind), window) for kind, text in named_logs.items()}
+    found = zfs_series(tables, window)
+    for name, one in found.items():
+        metric = find(name)
+        assert metric is not None
+        assert (metric.unit, len(one.time)) == (one.unit, len(one.values))
+    return found
+
+
+def test_readings_are_points_in_seconds_since_the_window_began() -> None:
+    text = log("arcstats", lines(hits=0, misses=0, size=10), lines(hits=3, misses=1, size=20), lines(hits=3, misses=1, size=40))
+    found = drawn(((START + 1) * SECOND, (START + 2) * SECOND), arcstats=text)
+    assert found["zfs.arc.size"].time.tolist() == [1]
+    assert found["zfs.arc.size"].values.tolist() == [40]
+    assert "zfs.arc.hit_ratio" not in found  # nobody asked in that second
+
+
+def test_a_group_is_a_point_when_it_was_committed() -> None:
+    text = log("txgs", "end\n", f"p\t{group(1, dirty=5, sync_ns=2 * SECOND)}end\n", "end\n",
+               f"p\t{group(3, dirty=7, sync_ns=SECOND)}p\t{group(4, dirty=9, sync_ns=3 * SECOND)}end\n")
+    found = drawn((START * SECOND, (START + 3) * SECOND), txgs=text)
+    assert found["zfs.txg.sync"].time.tolist() == [1, 3, 3]
+    assert found["zfs.txg.sync"].values.tolist() == [2, 1, 3]
+    assert found["zfs.txg.dirty"].values.tolist() == [5, 7, 9]
+    assert drawn((START * SECOND, (START + 2) * SECOND), txgs=text)["zfs.txg.dirty"].values.tolist() == [5]
+
+
+def test_waits_for_a_group_are_told_by_the_bucket_that_99_of_100_lie_below() -> None:
+    def reading(short: int, long: int) -> str:
+        return f"p\t1024 ns                         4    {short}\np\t1048576 ns                      4    {long}\nend\n"
+
+    found = drawn(dmu_tx_assign=log("dmu_tx_assign", reading(0, 0), reading(99, 1), reading(197, 3), reading(197, 3)))
+    assert found["zfs.tx.wait.p99"].values[:2].tolist() == [pytest.approx(1.024e-6), pytest.approx(1.048576e-3)]
+    assert np.isnan(found["zfs.tx.wait.p99"].values[2])
+    assert found["zfs.tx.waited"].values.tolist() == [100, 100, 0]
+
+
+def test_each_vdev_has_its_line_and_the_pool_the_plain_name() -> None:
+    rows = "".join(f"{START + k}\n" + "".join(f"{name}\t1\t2\t0\t5\t0\t8\t-\t1000000" + "\t-" * 8 + "\n" for name in ("tank", "vdb"))
+                   for k in (1, 2))
+    found = drawn(zpool_iostat=f"# iolab zpool-iostat 1\n@ {START}000000000 1\npool\ttank\n{START}\n{rows}")
+    assert set(found) == {"vdev.write.wait", "vdev.write.wait[vdb]"}
+    assert found["vdev.write.wait"].values[0] == pytest.approx(1e-3)
+
+
+def test_nothing_is_drawn_of_what_is_not_known() -> None:
+    assert drawn(arcstats=log("arcstats", lines(l2_size=1), lines(l2_size=2)), txgs=log("txgs", "end\n", "end\n")) == {}
