@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import format_option, open_results, results_argument
+from .options import PATH, format_option, open_results, results_argument
 
 if TYPE_CHECKING:
     from ..compare.axes import Where
@@ -34,19 +34,21 @@ def _names(_: click.Context, __: click.Parameter, value: str | None) -> list[str
               "it does at equal throughput and at equal latency.")
 @click.option("--windows", is_flag=True, help="Compare the windows before and after the marks of actions, within each run.")
 @click.option("--steps", is_flag=True, help="Compare the steps of loads that rise within a run, each as a cell.")
+@click.option("--published", type=PATH, metavar="TABLE.csv", help="Hold the cells beside a published table: the rank correlation with it.")
 @click.option("--unit", help="Unit to write values in, such as us or MiB/s. Default: a readable one.")
 @click.option("--precision", type=click.IntRange(0, 15), help="Digits after the point.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True, help="Of every interval.")
 @format_option(*FORMATS)
 def command(path: Path, metric: str | None, baseline: str | None, rows: list[str] | None, cols: list[str] | None,
             tables: list[str] | None, ignore: list[str] | None, where: tuple[str, ...], knee: bool, windows: bool, steps: bool,
-            unit: str | None, precision: int | None, confidence: float, style: str) -> None:
+            published: Path | None, unit: str | None, precision: int | None, confidence: float, style: str) -> None:
     """Compare every variant with the baseline.
 
     The values are geometric means over blocks; a change stands with its interval and its test: q is Benjamini-Hochberg's
     over the whole sweep, and ~ means undecided. docs/method/comparison.md says how it is done and why.
     """
-    from ..compare.axes import parse_where
+    from ..compare.axes import parse_where, select
+    from ..compare.beside import Published
     from ..compare.compare import compare
     from ..compare.model import Comparison
     from ..compare.render.matrix import render_matrix
@@ -57,6 +59,7 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
     results = open_results(path)
     conditions = parse_where(where)
     chosen = metric or results.default_metric()
+    beside = None if published is None else Published(published)
 
     runs, base = results.runs, baseline or results.baseline
     if windows and steps:
@@ -70,8 +73,9 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
         return
 
     def compared(name: str, in_unit: str | None) -> Comparison:
-        return compare(runs, name.strip(), baseline=base, rows=rows, cols=cols, tables=tables,
-                       ignore=ignore or (), where=conditions, shown_unit=in_unit, confidence=confidence)
+        found = compare(runs, name.strip(), baseline=base, rows=rows, cols=cols, tables=tables,
+                        ignore=ignore or (), where=conditions, shown_unit=in_unit, confidence=confidence)
+        return found if beside is None else beside.noted(found, select(runs, conditions))
 
     if "@" in chosen:
         first, second = chosen.split("@", 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -86,16 +86,18 @@ def pair(baseline: ArmCell | None, variant: ArmCell | None, metric: Metric) -> P
 def estimate(arm: ArmCell, metric: Metric, confidence: float) -> Estimate:
     """One arm's own value and interval."""
     values = [value for value, _ in arm.valid.values()]
-    if not values:
-        mean, low, high = None, None, None
-    elif metric.change == "difference" or min(values) <= 0:
-        mean, low, high = mean_interval(values, confidence)
-    else:
-        mean, low, high = log_mean_interval(values, confidence)
+    mean, low, high = mean_of(values, metric, confidence) if values else (None, None, None)
     level = worst(run.verdict.level for run in (arm.runs or list(arm.left_out.values())))
     return Estimate(mean, low, high, tuple(values), tuple(run.id for run in arm.runs), level,
                     tuple(run.id for run in arm.left_out.values()),
                     tuple(run.value(metric.name) for run in arm.left_out.values()))
+
+
+def mean_of(values: Sequence[float], metric: Metric, confidence: float) -> tuple[float, float | None, float | None]:
+    """Mean of one or more runs with its interval: geometric, or arithmetic where the metric is compared by difference or a value is 0."""
+    if metric.change == "difference" or min(values) <= 0:
+        return mean_interval(values, confidence)
+    return log_mean_interval(values, confidence)
 
 
 def worst(levels: Iterable[Level]) -> Level:

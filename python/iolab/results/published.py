@@ -22,11 +22,7 @@ TABLES = "tables"
 
 def import_table(source: Path, output: Path, *, baseline: str | None = None, reproduce: list[str] | None = None) -> int:
     """Make a results directory from a CSV of published numbers; returns how many cells it has."""
-    try:
-        data = source.read_bytes()
-    except OSError as error:
-        raise UsageError(f"can't be read: {error.strerror}", where=source) from None
-    table = read_published_table(data, str(source))
+    table = _read(source)
     refuse_taken(output)
     variants = list(dict.fromkeys(value.variant for value in table.values))
     if baseline is not None and baseline not in variants:
@@ -44,11 +40,29 @@ def published_runs(directory: Path) -> list[Run]:
     """The cells of every table of a results directory, as runs in order of appearance."""
     runs: list[Run] = []
     for path in sorted((directory / TABLES).glob("*.csv")):
-        table = read_published_table(path.read_bytes(), str(path))
-        file = path.relative_to(directory).as_posix()
-        for values in _cells(table):
-            runs.append(_run(len(runs) + 1, values, path, file))
+        runs += _runs(read_published_table(path.read_bytes(), str(path)), path, path.relative_to(directory).as_posix(), len(runs))
     return runs
+
+
+def table_runs(path: Path) -> tuple[str, list[Run]]:
+    """What a CSV of published numbers says of itself, and its cells as runs, without importing it.
+
+    UsageError, FormatError where it can't be read.
+    """
+    table = _read(path)
+    return table.about, _runs(table, path, path.name, 0)
+
+
+def _read(source: Path) -> PublishedTable:
+    try:
+        data = source.read_bytes()
+    except OSError as error:
+        raise UsageError(f"can't be read: {error.strerror}", where=source) from None
+    return read_published_table(data, str(source))
+
+
+def _runs(table: PublishedTable, path: Path, file: str, before: int) -> list[Run]:
+    return [_run(before + number, values, path, file) for number, values in enumerate(_cells(table), 1)]
 
 
 def _cells(table: PublishedTable) -> list[list[PublishedValue]]:
