@@ -51,7 +51,7 @@ def partitions(host: Host, device: str) -> list[str]:
         names = host.list_directory(base)
     except OSError:
         return []
-    return [name for name in names if text_or_none(host, f"{base}/{name}/partition") is not None]
+    return [name for name in names if name.startswith(device) and text_or_none(host, f"{base}/{name}/partition") is not None]
 
 
 def _directly_below(host: Host, device: str) -> list[str]:

@@ -82,8 +82,7 @@ class Disks:
             return
         self._devices = tuple(find_device(self._host, name) for name in self._options.device or ())
         if self._writes:
-            for device in self._devices:
-                check_may_overwrite(self._host, device, self._permissions, self._results)
+            check_may_overwrite(self._host, self._devices, self._permissions, self._results)
 
     def check_present(self) -> None:
         """RunError where a device is gone, or another one than at the start."""
@@ -101,8 +100,7 @@ class Disks:
         """Like `check_present`, and RunError where somebody else uses a device meanwhile; call it before anything is written."""
         self.check_present()
         if self._writes:
-            for device in self._devices:
-                check_unused(self._host, device, self._results)
+            check_unused(self._host, self._devices, self._results)
 
     def size(self) -> int:
         """Bytes of the smallest device."""

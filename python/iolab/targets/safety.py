@@ -7,6 +7,7 @@ Names must be stable: `/dev/sdb` may be another disk after the next boot.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import RunError
@@ -19,7 +20,14 @@ from .mounts import mount_of, mounts
 
 _STABLE = ("by-id", "by-path", "by-partuuid", "by-partlabel")
 _ERASED = ("by-uuid", "by-label")
-_EXCLUSIVE = "import os, sys; os.close(os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL))"
+_EXCLUSIVE = """
+import os, sys
+for node in sys.argv[1:]:
+    try:
+        os.close(os.open(node, os.O_RDONLY | os.O_EXCL))
+    except OSError as error:
+        sys.exit(f"{node}\\t{error}")
+"""
 
 
 @dataclass(frozen=True)
@@ -40,23 +48,25 @@ def find_device(host: Host, named: str) -> Device:
     return Device(named, node, name)
 
 
-def check_may_overwrite(host: Host, device: Device, permissions: Permissions, results: str) -> None:
-    """RunError with the reason where the device must not, or may not, be overwritten.
+def check_may_overwrite(host: Host, devices: Sequence[Device], permissions: Permissions, results: str) -> None:
+    """RunError with the reason where a device must not, or may not, be overwritten.
 
     Args:
         results: a path of the results directory, whose own devices are never touched.
     """
-    check_name(host, device)
-    check_unused(host, device, results)
-    if not permissions.destructive:
-        raise RunError("everything on this device would be overwritten", where=device.named,
-                       hint="--destructive allows it; 'iolab run --dry-run' shows what a study would overwrite")
-    need(host, "wipefs", "util-linux")
-    found = signatures(host, device.node)
-    if found and not permissions.force:
-        kinds = ", ".join(dict.fromkeys(line.split()[0] for line in found.splitlines()))
-        raise RunError(f"carries data: {kinds}", where=device.named,
-                       hint=f"check with 'wipefs --no-act {device.node}'; --force overwrites it")
+    for device in devices:
+        check_name(host, device)
+    check_unused(host, devices, results)
+    for device in devices:
+        if not permissions.destructive:
+            raise RunError("everything on this device would be overwritten", where=device.named,
+                           hint="--destructive allows it; 'iolab run --dry-run' shows what a study would overwrite")
+        need(host, "wipefs", "util-linux")
+        found = signatures(host, device.node)
+        if found and not permissions.force:
+            kinds = ", ".join(dict.fromkeys(line.split()[0] for line in found.splitlines()))
+            raise RunError(f"carries data: {kinds}", where=device.named,
+                           hint=f"check with 'wipefs --no-act {device.node}'; --force overwrites it")
 
 
 def check_name(host: Host, device: Device) -> None:
@@ -70,52 +80,75 @@ def check_name(host: Host, device: Device) -> None:
     raise RunError("is no stable name: it may be another device after the next boot", where=device.named, hint=hint)
 
 
-def check_unused(host: Host, device: Device, results: str) -> None:
-    """RunError where anything uses the device or one of its partitions, or `/` or the results stand on it."""
-    nodes = [device.name, *partitions(host, device.name)]
+def check_unused(host: Host, devices: Sequence[Device], results: str) -> None:
+    """RunError where anything uses a device or one of its partitions, or `/` or the results stand on it."""
+    nodes = {name: device for device in devices for name in (device.name, *partitions(host, device.name))}
     info = text_or_none(host, "/proc/self/mountinfo") or ""
     for what, path in (("the root file system", "/"), ("the results", results)):
         mount = mount_of(info, host.resolve(path))
-        if mount is not None and stack_of(host, mount) & set(nodes):
-            raise RunError(f"holds {what}", where=device.named, hint="choose another device; nothing allows this")
+        for name in sorted(stack_of(host, mount) & set(nodes)) if mount is not None else ():
+            raise RunError(f"holds {what}", where=nodes[name].named, hint="choose another device; nothing allows this")
+    users = _Users(host, info)
     for name in nodes:
-        used = _use(host, name, info)
-        if used:
-            which = "" if name == device.name else f" (its partition {name})"
-            raise RunError(f"is in use{which}: {used}", where=device.named, hint="stop whatever uses it first; nothing allows this")
+        _refuse_used(nodes[name], name, users.of(name))
+    held = _held(host, [_node(name) for name in nodes])
+    if held is not None:
+        name = next(name for name in nodes if _node(name) == held[0])
+        _refuse_used(nodes[name], name, f"can't be had for oneself ({held[1]})")
 
 
-def _use(host: Host, name: str, info: str) -> str | None:
-    node = f"/dev/{name.replace('!', '/')}"
-    number = text_or_none(host, f"/sys/class/block/{name}/dev")
-    for mount in mounts(info):
-        if mount.device == number or (mount.source.startswith("/dev/") and host.resolve(mount.source) == node):
-            return f"mounted at {mount.point}"
-    for system in _names(host, "/sys/fs/btrfs"):
-        if name in _names(host, f"/sys/fs/btrfs/{system}/devices"):
-            return f"part of the mounted btrfs {system}"
-    for line in (text_or_none(host, "/proc/swaps") or "").splitlines()[1:]:
-        if line.split() and host.resolve(line.split()[0]) == node:
+def _refuse_used(device: Device, name: str, used: str | None) -> None:
+    if used:
+        which = "" if name == device.name else f" (its partition {name})"
+        raise RunError(f"is in use{which}: {used}", where=device.named, hint="stop whatever uses it first; nothing allows this")
+
+
+class _Users:
+    """What uses block devices, as far as the kernel lists it: read once for all, as every question to a far host takes its time."""
+
+    def __init__(self, host: Host, info: str) -> None:
+        self._host, self._mounts = host, list(mounts(info))
+        sources = {mount.source for mount in self._mounts if mount.source.startswith("/dev/")}
+        self._sources = {source: host.resolve(source) for source in sources}
+        self._btrfs = {system: _names(host, f"/sys/fs/btrfs/{system}/devices") for system in _names(host, "/sys/fs/btrfs")}
+        lines = (text_or_none(host, "/proc/swaps") or "").splitlines()[1:]
+        self._swaps = {host.resolve(line.split()[0]) for line in lines if line.split()}
+        loops = [name for name in _names(host, "/sys/class/block") if name.startswith("loop")]
+        self._loops = {loop: text_or_none(host, f"/sys/class/block/{loop}/loop/backing_file") for loop in loops}
+
+    def of(self, name: str) -> str | None:
+        """Who uses the device of that kernel name."""
+        node = _node(name)
+        number = text_or_none(self._host, f"/sys/class/block/{name}/dev")
+        for mount in self._mounts:
+            if mount.device == number or self._sources.get(mount.source) == node:
+                return f"mounted at {mount.point}"
+        for system, members in self._btrfs.items():
+            if name in members:
+                return f"part of the mounted btrfs {system}"
+        if node in self._swaps:
             return "swapped to"
-    holders = _names(host, f"/sys/class/block/{name}/holders")
-    if holders:
-        return f"part of {', '.join(holders)}"
-    for other in _names(host, "/sys/class/block"):
-        if other.startswith("loop") and text_or_none(host, f"/sys/class/block/{other}/loop/backing_file") == node:
-            return f"attached as {other}"
-    return _held(host, node)
+        holders = _names(self._host, f"/sys/class/block/{name}/holders")
+        if holders:
+            return f"part of {', '.join(holders)}"
+        return next((f"attached as {loop}" for loop, file in self._loops.items() if file == node), None)
 
 
-def _held(host: Host, node: str) -> str | None:
-    """An exclusive open, which mounts of other namespaces, pools and arrays refuse (open(2), O_EXCL on block devices)."""
+def _node(name: str) -> str:
+    return f"/dev/{name.replace('!', '/')}"
+
+
+def _held(host: Host, nodes: Sequence[str]) -> tuple[str, str] | None:
+    """The first node that refuses an exclusive open, with the reason, as those of mounts of other namespaces, pools and arrays do
+    (open(2), O_EXCL on block devices)."""
     python = interpreter(host)
     if python is None:
         return None
-    done = host.run([python, "-I", "-S", "-c", _EXCLUSIVE, node])
+    done = host.run([python, "-I", "-S", "-c", _EXCLUSIVE, *nodes])
     if not done.exit_code:
         return None
-    words = done.stderr.strip().splitlines()
-    return f"can't be had for oneself ({words[-1] if words else 'no reason given'})"
+    node, _, reason = (done.stderr.strip().splitlines() or [""])[-1].partition("\t")
+    return (node, reason) if node in nodes else (nodes[0], node or "no reason given")
 
 
 def _stable_name_hint(host: Host, device: Device) -> str:

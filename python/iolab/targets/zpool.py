@@ -73,7 +73,7 @@ class ZpoolTarget:
             if device.node in nodes:
                 raise RunError(f"names the same device as {nodes[device.node]}", where=device.named, hint="name each once")
             nodes[device.node] = device.named
-            check_may_overwrite(self._host, device, self._permissions, self._scratch.rpartition("/")[0] or "/")
+        check_may_overwrite(self._host, self._devices, self._permissions, self._scratch.rpartition("/")[0] or "/")
         self._check_room(needed_bytes, self._size(), "target.devices")
         make_recorded(self._host, self._made, self._scratch)
         self._before = next((build.branch for build in builds(self._host) if build.loaded), None)
@@ -192,8 +192,7 @@ class ZpoolTarget:
                 destroy(self._host, name)
         if self._options.reload or not as_wanted(self._host, self._options.build or self._before, self._options.module_parameters):
             self._load()
-        for device in self._devices:
-            check_unused(self._host, device, results or "/")
+        check_unused(self._host, self._devices, results or "/")
         self._pool = f"{PREFIX}{uuid4().hex[:12]}"
         self._made.note("pool", name=self._pool, devices=[device.named for device in self._devices])
         create(self._host, self._pool, self._point, self._layout.words([device.named for device in self._devices]), self._options.pool,

@@ -56,7 +56,7 @@ def host() -> FakeHost:
 
 
 def check(host: FakeHost, named: str = DISK, permissions: Permissions = ALL, results: str = "/home/results") -> None:
-    check_may_overwrite(host, find_device(host, named), permissions, results)
+    check_may_overwrite(host, [find_device(host, named)], permissions, results)
 
 
 def refusal(host: FakeHost, named: str = DISK, permissions: Permissions = ALL, results: str = "/home/results") -> RunError:
