@@ -29,10 +29,11 @@ LABELS = 48
 @format_option("text", "csv", "json")
 @click.option("--top", type=click.IntRange(min=1), help="So many of the largest keys. Default: 10 in text, else all.")
 @click.option("--source", metavar="NAME", help="What answers: block, syscall, fio, diskstats... Default: by the statistic.")
+@click.option("--follow", is_flag=True, help="Of a recording that grows: a line for each --interval (1s) as it comes; Ctrl-C ends it.")
 @click.option("--who", "values", metavar="RANGE", help="Whose a map's I/Os are in these values (10ms..1s) and this time, against all else.")
 @click.option("--columns", metavar="FIELDS", help="What the columns of a CSV hold: 'time:us,latency:ns,offset:bytes,-,op'.")
 def command(path: Path, statistic: str, start: str | None, end: str | None, interval: str | None, style: str, top: int | None,
-            source: str | None, values: str | None, columns: str | None) -> None:
+            source: str | None, follow: bool, values: str | None, columns: str | None) -> None:
     """Ask a trace or recording for a statistic: group.name[field=value]...[breakdown].
 
     \b
@@ -53,6 +54,13 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
     length = None if interval is None else parse_duration(interval)
     if length == 0:
         raise UsageError("an interval is longer than nothing", where="--interval", hint="such as 1s")
+    if follow:
+        from . import query_follow
+
+        if values is not None:
+            raise UsageError("--who stands beside --follow", hint="give one of both: who it is, is asked of what is there")
+        query_follow.follow(opened, asked, (start, end), length, style, top, source)
+        return
     from_ns, until_ns = span_of([opened], start, end)
     if values is not None:
         _who(opened, asked, values, (from_ns, until_ns), source, top, style)

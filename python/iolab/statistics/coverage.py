@@ -6,7 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..recording.layout import LOCK
+from ..recording.recording import Recording
 from .snapshot import Snapshot, Span
+
+QUIET_NS = 3600 * 10**9
+"""So long may nothing have come for a writer's word that it lives to be believed."""
 
 LOST = ("overrun", "missed")
 """Kinds of losses that are records the kernel or a buffer dropped."""
@@ -26,14 +31,16 @@ class Losses:
 def covered(snap: Snapshot, last_ns: int) -> list[Span] | None:
     """Spans in which it recorded, ascending and apart; None where nobody knows, as of imported traces.
 
-    A session that goes on lasts until after `last_ns`.
+    A session that goes on lasts until after `last_ns`, or until its writer said that it lives, though nothing came.
     """
     facts = snap.recording.facts
     spans = []
     for session in facts.sessions:
         first, until = session.get("from_ns"), session.get("until_ns")
         if isinstance(first, int):
-            spans.append((first, max(last_ns + 1, first) if until is None else until))
+            end = max(last_ns + 1, first)
+            told = told_ns(snap.recording) if until is None else None
+            spans.append((first, (end if told is None or told - end > QUIET_NS else max(end, told)) if until is None else until))
     if not spans:
         return None
     holes = snap.recording.gaps()
@@ -42,6 +49,14 @@ def covered(snap: Snapshot, last_ns: int) -> list[Span] | None:
         kept = min((segment.first_ns for segment in snap.sealed), default=facts.dropped.get("until_ns") or last_ns)
         holes.append((min(first for first, _ in spans), kept))
     return without(joined(spans), [(first, until) for first, until in holes if first < until])
+
+
+def told_ns(recording: Recording) -> int | None:
+    """Until when everything was in it, as its writer last said, about once a second; None where nobody said."""
+    try:
+        return (recording.path / LOCK).stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 def losses_of(snap: Snapshot, source: str, window: Span | None) -> Losses:

@@ -1,0 +1,88 @@
+"""Answers column by column: what a line of `iolab query --follow` says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..recording.counts import UNITS, HeatCounts
+from .answers import Answer, Series, Stack
+from .names import Statistic
+from .plain import bounds_of, largest, number
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One column.
+
+    Attributes:
+        t0_ns: its start. recorded: whether anything of it was. lost: records lost in it.
+        value: of a series, nan where there is none. keys: of a stack, largest first, the others last, as None.
+        cells: of a map: (low, high, count), low <= value < high, ascending.
+    """
+
+    t0_ns: int
+    recorded: bool
+    lost: int
+    value: float = math.nan
+    keys: tuple[tuple[str | None, float], ...] = ()
+    cells: tuple[tuple[int, int, int], ...] = ()
+
+
+def moments(answer: Answer, first_ns: int, until_ns: int, top: int | None) -> Iterator[Moment]:
+    """The columns from `first_ns` to `until_ns`; `top`: keys that are named, None for all."""
+    lost: dict[int, int] = dict(answer.lost_by_column if isinstance(answer, HeatCounts) else answer.lost)
+    interval = answer.interval_ns
+    for start in range(first_ns // interval * interval, until_ns, interval):
+        column = (start - answer.t0_ns) // interval
+        if isinstance(answer, HeatCounts):
+            recorded = not any(first <= column < past for first, past in answer.gaps)
+            yield Moment(start, recorded, lost.get(column, 0), cells=_cells(answer, column))
+        elif isinstance(answer, Series):
+            value = float(answer.values[column])
+            yield Moment(start, not math.isnan(value), lost.get(column, 0), value)
+        else:
+            yield _of_stack(answer, column, start, lost.get(column, 0), top)
+
+
+def _cells(counts: HeatCounts, column: int) -> tuple[tuple[int, int, int], ...]:
+    held = counts.column == column
+    bounds = bounds_of(counts)
+    return tuple((*bounds[index], count) for index, count in zip(counts.index[held].tolist(), counts.count[held].tolist(), strict=True))
+
+
+def _of_stack(answer: Stack, column: int, start: int, lost: int, top: int | None) -> Moment:
+    kept, rest = largest(answer, None)
+    rows = sorted(((row.key, float(row.values[column])) for row in kept), key=lambda row: (-_known(row[1]), row[0]))
+    rows = [row for row in rows if _known(row[1]) > 0 or math.isnan(row[1])] or rows[:1]
+    named: list[tuple[str | None, float]] = list(rows if top is None else rows[:top])
+    others = sum(_known(value) for _, value in rows[len(named):]) + (0.0 if rest is None else _known(float(rest.values[column])))
+    if others > 0:
+        named.append((None, others))
+    # without any key nobody did anything, unless all is unknown
+    recorded = not rows or any(not math.isnan(value) for _, value in rows)
+    return Moment(start, recorded, lost, keys=tuple(named) if recorded else ())
+
+
+def _known(value: float) -> float:
+    return 0.0 if math.isnan(value) else value
+
+
+def as_data(asked: Statistic, answer: Answer, moment: Moment) -> dict[str, Any]:
+    """`{"schema": 1, "kind": "series" | "stack" | "heat", "statistic", "unit", "t0_ns", "interval_ns", "lost", "notes"}` and `value`;
+    `keys` (name to value) and `others`; or `recorded`, `low`, `high` and `count`."""
+    heat = isinstance(answer, HeatCounts)
+    unit = UNITS[answer.y] if isinstance(answer, HeatCounts) else answer.unit
+    common = {"schema": 1, "kind": "heat" if heat else "stack" if isinstance(answer, Stack) else "series", "statistic": str(asked),
+              "unit": unit, "t0_ns": moment.t0_ns, "interval_ns": answer.interval_ns, "lost": moment.lost,
+              "notes": list(answer.assumptions if isinstance(answer, HeatCounts) else answer.notes)}
+    if heat:
+        low, high, count = ([cell[place] for cell in moment.cells] for place in range(3))
+        return {**common, "recorded": moment.recorded, "low": low, "high": high, "count": count}
+    if not isinstance(answer, Stack):
+        return {**common, "value": number(moment.value)}
+    named = {key: number(value) for key, value in moment.keys if key is not None}
+    others = next((number(value) for key, value in moment.keys if key is None), None)
+    return {**common, "keys": named if moment.recorded else None, "others": others}
