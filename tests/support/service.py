@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from iolab.recording.writer import RecordingWriter
+from iolab.server.desk import Desk
 from iolab.server.serve import LOCAL, Listener, listen, serve
 from iolab.server.store import Store
 
@@ -32,9 +33,9 @@ Served = Callable[..., Listener]
 
 
 @contextmanager
-def serving(store: Store, **options: object) -> Iterator[Listener]:
-    """The service on a socket, in a thread."""
-    listener = listen(LOCAL, 0, token=TOKEN)
+def serving(store: Desk | Store, *, port: int = 0, **options: object) -> Iterator[Listener]:
+    """The service on a socket, in a thread; `port` 0 is any that is free."""
+    listener = listen(LOCAL, port, token=TOKEN)
     up, down = threading.Event(), threading.Event()
     thread = threading.Thread(target=serve, args=(store, listener), daemon=True, kwargs={
         "ready": up.set, "go_on": lambda: not down.is_set(), **options})

@@ -1,23 +1,25 @@
 import { h, render } from "preact";
 import type { ThemeColours } from "./generated/heatmap";
-import { kind, page, span } from "./model/heatmap";
+import { page } from "./model/heatmap";
+import { followMarks } from "./model/marks";
+import { begin } from "./model/session";
 import { followTheme } from "./model/theme";
 import "./report.css";
 import "./heatmap.css";
-import "./views/live/live.css";
-import { LiveApp } from "./views/live/app";
-import { begin } from "./views/live/state";
+import "./views/worksheet/dialogs.css";
+import "./views/worksheet/pages.css";
+import "./views/worksheet/worksheet.css";
+import { WorksheetApp } from "./views/worksheet/app";
 
 async function start(home: HTMLElement): Promise<void> {
 	followTheme();
 	const given = document.getElementById("iolab-colours")?.textContent ?? "";
 	const colours = JSON.parse(given) as { light: ThemeColours; dark: ThemeColours };
 	page.value = { generator: "", title: "", conditions: [], notes: [], ...colours, groups: [] };
-	span.value = { from: 0, to: 1 };
-	kind.value = "rank";
 	await begin();
+	followMarks();
 	home.replaceChildren();
-	render(h(LiveApp, {}), home);
+	render(h(WorksheetApp, {}), home);
 }
 
 const home = document.getElementById("app");
@@ -25,6 +27,7 @@ if (home) {
 	start(home).catch((error: unknown) => {
 		const problem = document.createElement("p");
 		problem.className = "problem";
+		problem.setAttribute("role", "alert");
 		problem.textContent = error instanceof Error ? error.message : String(error);
 		home.replaceChildren(problem);
 	});

@@ -1,8 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import vectors from "../../tests/vectors/heatmap.json";
-import { countInside, fill, geometry, minus, snapped } from "../src/canvas/cells";
-import { lostBars, stepOf, stripOf } from "../src/canvas/paint";
+import { stepOf } from "../src/canvas/bitmap";
+import { countInside, fill, geometry, minus, snapped, wholeAxis } from "../src/canvas/cells";
+import { lostBars } from "../src/canvas/frame";
+import { stripOf } from "../src/canvas/paint";
 import { joinedRows, placeOf } from "../src/canvas/rows";
 import { countAt, type Kind, levelOf, scaleOf } from "../src/canvas/scale";
 import {
@@ -20,7 +22,6 @@ import {
 } from "../src/canvas/spaces";
 import { linearTicks, logTicks, quantity, type Unit } from "../src/canvas/ticks";
 import type { HeatMapCounts, HeatMapGroup } from "../src/generated/heatmap";
-import { wholeAxis } from "../src/model/heatmap";
 import { who } from "../src/model/who";
 
 describe("what Python does as well", () => {
@@ -156,7 +157,7 @@ describe("losses", () => {
 				fc.integer({ min: 0, max: 10 }),
 				(lost, joined, start) => {
 					const shape = { first: start * joined, joined, columns: 3 };
-					const bars = lostBars({ ...map, lost }, shape);
+					const bars = lostBars(lost, shape);
 					const inside = lost.filter(([column]) => column >= shape.first && column < shape.first + 3 * joined);
 					expect([...bars.values()].reduce((sum, one) => sum + one, 0)).toBe(
 						inside.reduce((sum, [, one]) => sum + one, 0),

@@ -1,6 +1,6 @@
 import type { HeatMapGroup, SparseCounts } from "../generated/heatmap";
 import { joinedRows, placeOf } from "./rows";
-import { type Area, type Axis, type Span, toPosition } from "./spaces";
+import { type Area, type Axis, type Span, toPosition, type YScale } from "./spaces";
 
 /** What is drawn: columns `first`, `first + joined`... of the map, rows between `edges` (values, ascending), and counts row by row. */
 export interface Cells {
@@ -15,14 +15,17 @@ export interface Cells {
 	total: number;
 }
 
+/** Cells without their counts. */
+export type Shape = Omit<Cells, "counts" | "above" | "below" | "total">;
+
 /** The geometry that all maps of a group share: which columns and buckets join to cells of at least `wide` by `high` pixels. */
 export function geometry(
-	group: HeatMapGroup,
+	group: Pick<HeatMapGroup, "interval_ns" | "columns" | "bounds">,
 	span: Span,
 	axis: Axis,
 	size: { width: number; height: number },
 	cell: { wide: number; high: number },
-): Omit<Cells, "counts" | "above" | "below" | "total"> {
+): Shape {
 	const from = span.from / group.interval_ns;
 	const to = span.to / group.interval_ns;
 	let joined = 1;
@@ -40,7 +43,7 @@ export function geometry(
 }
 
 /** Counts of one map in a geometry; each count of the columns shown is in one cell, above or below. */
-export function fill(data: SparseCounts, shape: Omit<Cells, "counts" | "above" | "below" | "total">): Cells {
+export function fill(data: SparseCounts, shape: Shape): Cells {
 	const rows = shape.starts.length - 1;
 	const counts = new Float64Array(rows * shape.columns);
 	const bottom = shape.starts[0] ?? 0;
@@ -64,6 +67,27 @@ export function fill(data: SparseCounts, shape: Omit<Cells, "counts" | "above" |
 				counts[place] = (counts[place] ?? 0) + count;
 			}
 		}
+	}
+	return { ...shape, counts, above, below, total };
+}
+
+/** All of y on a scale of that kind, up to a crop (a share that is left above; -1: whatever is shown now). */
+export function wholeAxis(group: HeatMapGroup, scale: YScale, crop = 0): Axis {
+	const high = group.crops.find(([share]) => share === crop)?.[1] ?? group.high;
+	const bottom = group.bounds[0] ?? 0;
+	const low = scale === "log" ? group.least : group.y === "offset" ? bottom : 0;
+	return { scale, low: low < high ? low : high / 2, high };
+}
+
+/** Maps of one geometry added up. */
+export function plus(maps: readonly Cells[], shape: Shape): Cells {
+	const counts = new Float64Array((shape.starts.length - 1) * shape.columns);
+	let [above, below, total] = [0, 0, 0];
+	for (const each of maps) {
+		for (let i = 0; i < counts.length; i++) counts[i] = (counts[i] ?? 0) + (each.counts[i] ?? 0);
+		above += each.above;
+		below += each.below;
+		total += each.total;
 	}
 	return { ...shape, counts, above, below, total };
 }

@@ -148,7 +148,7 @@ export interface Extremes {
 /**
  * A graph as plain data.
  *
- * painter: "" leaves it to the kind of the answer. by: of heat maps the field whose values the left panel lists, "" for none.
+ * painter, scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field whose values the left panel lists, or "".
  * rows: vertical zoom. overlays: percentiles and mean over a heat map. width: columns of the page; height: of the plot, in CSS pixels.
  * synced: whether it shows the worksheet's time, otherwise its own `span`.
  */
@@ -162,6 +162,7 @@ export interface GraphSpec {
 	mode: "highlight" | "isolate" | "exclude" | "rainbow";
 	colour: "rank" | "log" | "linear";
 	crop: 0 | 0.0001 | 0.001 | 0.01 | 0.05;
+	scale: "" | "log" | "linear";
 	rows: Rows | null;
 	overlays: boolean;
 	panel: "average" | "second";
@@ -262,6 +263,66 @@ export interface Keep {
 	do: "record";
 	statistic: string;
 	minutes: number;
+}
+
+/** Keep a statistic from now on, with `backfill` also from the events that are still there. */
+export interface KeepAdd {
+	recording: string;
+	statistic: string;
+	backfill: boolean;
+}
+
+/** Pause, resume or drop a kept statistic; dropped is what was kept of it as well. */
+export interface KeepChange {
+	recording: string;
+	statistic: string;
+}
+
+/** Remove what is kept of a statistic from before a moment, ns on the recording's clock. */
+export interface KeepPrune {
+	recording: string;
+	statistic: string;
+	before_ns: number;
+}
+
+/** Statistics that are kept of a recording; none of a trace. */
+export interface Kept {
+	schema: 1;
+	recording: string;
+	kept: KeptFacts[];
+}
+
+/**
+ * A kept statistic. state: "pending" until the recorder has taken it up, "waiting" for something that it could be made of (`why`),
+ * "suspended" by the budget. cpu_ns: what keeping it has cost so far. gaps: times in which it was paused or suspended, the last
+ * without an end while that lasts.
+ */
+export interface KeptFacts {
+	statistic: string;
+	state: "kept" | "pending" | "waiting" | "paused" | "suspended";
+	why: string;
+	source: string | null;
+	kind: "heat" | "stack" | "series";
+	since_ns: number | null;
+	until_ns: number | null;
+	bytes: number;
+	cpu_ns: number;
+	rows: number;
+	segments: number;
+	tiers: KeptTier[];
+	gaps: ([number, number | null])[];
+}
+
+/** What is kept in columns of one length, and for how long; times in ns on the recording's clock, null where there is nothing. */
+export interface KeptTier {
+	tier: string;
+	interval_s: number;
+	keep_s: number | null;
+	first_ns: number | null;
+	until_ns: number | null;
+	files: number;
+	bytes: number;
+	rows: number;
 }
 
 /** The values of one key of a breakdown. */

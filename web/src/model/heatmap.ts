@@ -1,7 +1,7 @@
 import { computed, type Signal, signal } from "@preact/signals";
 import { type Cells, fill, geometry, minus } from "../canvas/cells";
 import { type Kind, type Scale, scaleOf } from "../canvas/scale";
-import type { Area, Axis, Span, YScale } from "../canvas/spaces";
+import type { Area, Axis, Span } from "../canvas/spaces";
 import type { HeatMapGroup, HeatMapPage, ThemeColours } from "../generated/heatmap";
 import { printing, theme } from "./theme";
 
@@ -43,14 +43,6 @@ export function firstChoice(group: HeatMapGroup): Choice {
 		lines: group.show_lines,
 		brush: null,
 	};
-}
-
-/** All of y on a scale of that kind, up to a crop (a share that is left above; -1: whatever is shown now). */
-export function wholeAxis(group: HeatMapGroup, scale: YScale, crop = 0): Axis {
-	const high = group.crops.find(([share]) => share === crop)?.[1] ?? group.high;
-	const bottom = group.bounds[0] ?? 0;
-	const low = scale === "log" ? group.least : group.y === "offset" ? bottom : 0;
-	return { scale, low: low < high ? low : high / 2, high };
 }
 
 /** The cells of every map of a group, the difference of two last, and the scales of colour: one for the maps, one for the difference. */

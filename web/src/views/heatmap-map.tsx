@@ -1,12 +1,14 @@
 import { useEffect, useRef } from "preact/hooks";
-import { type Cells, snapped } from "../canvas/cells";
-import { lostBars, overlayLevel, paint, stripOf } from "../canvas/paint";
+import { type Cells, snapped, wholeAxis } from "../canvas/cells";
+import { lostBars } from "../canvas/frame";
+import { overlayLevel } from "../canvas/overlays";
+import { paint, stripOf } from "../canvas/paint";
 import { placeOf } from "../canvas/rows";
 import { areaOf, type Box, moveSpan, xTime, yValue, zoomAxis, zoomSpan } from "../canvas/spaces";
 import { quantity } from "../canvas/ticks";
 import { tooltip } from "../canvas/tooltip";
 import type { HeatMapCounts, HeatMapGroup } from "../generated/heatmap";
-import { type ChoiceSignal, colours, type Drawn, drawn, kind, span, wholeAxis, wholeSpan } from "../model/heatmap";
+import { type ChoiceSignal, colours, type Drawn, drawn, kind, span, wholeSpan } from "../model/heatmap";
 import { amount, percent, range } from "./heatmap-who";
 
 const HEIGHT = 260;
@@ -89,7 +91,7 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 				`${amount(group, cells.above)} (${percent(cells.above / Math.max(1, cells.total))}) above ${quantity(axis.high, group.unit)}`,
 			cells.below > 0 && `${amount(group, cells.below)} below ${quantity(axis.low, group.unit)}`,
 			level && `lines of each ${quantity(level.joined * group.interval_ns, "ns")}`,
-			lostWords(lostBars(map, cells)),
+			lostWords(lostBars(map.lost, cells)),
 			hatched(map),
 			...map.notes,
 		]
@@ -211,7 +213,7 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 		if (cells && map && under >= 0 && under < stripOf(map) && x >= box.left && x < box.left + box.width) {
 			const step = cells.joined * group.interval_ns;
 			const column = Math.floor((xTime(box, span.value, x) - cells.first * group.interval_ns) / step);
-			const lost = lostBars(map, cells).get(column);
+			const lost = lostBars(map.lost, cells).get(column);
 			const from = cells.first * group.interval_ns + column * step;
 			return {
 				time: `${quantity(from, "ns", 6)} to ${quantity(from + step, "ns", 6)}`,

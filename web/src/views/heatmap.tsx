@@ -1,13 +1,16 @@
 import type { ComponentChildren } from "preact";
+import { wholeAxis } from "../canvas/cells";
 import type { Kind } from "../canvas/scale";
 import type { YScale } from "../canvas/spaces";
 import type { HeatMapGroup } from "../generated/heatmap";
-import { type ChoiceSignal, colours, kind, page, span, wholeAxis, wholeSpan } from "../model/heatmap";
+import { type ChoiceSignal, colours, kind, page, span, wholeSpan } from "../model/heatmap";
 import { theme, toggleTheme } from "../model/theme";
+import { Choice, Crop, Overlays } from "./controls";
 import { MapView } from "./heatmap-map";
 import { WhoView } from "./heatmap-who";
 
 const SCALES: Kind[] = ["rank", "log", "linear"];
+const AXES: YScale[] = ["log", "linear"];
 
 /** The page: what it is of, the controls, and the maps below each other on one time axis. */
 export function HeatMapApp({ choices }: { choices: ChoiceSignal[] }) {
@@ -93,48 +96,20 @@ export function Group({
 		<section aria-label={group.title} data-y={group.y}>
 			<div class="controls">
 				<Heading>{group.title}</Heading>
-				<label>
-					scale{" "}
-					<select
-						class="y-scale"
-						value={axis.scale}
-						onChange={(event) =>
-							change({ axis: wholeAxis(group, event.currentTarget.value as YScale, Math.max(0, crop)), brush: null })
-						}
-					>
-						<option>log</option>
-						<option>linear</option>
-					</select>
-				</label>
-				<label>
-					crop{" "}
-					<select
-						class="crop"
-						value={String(crop)}
-						onChange={(event) => {
-							const share = Number(event.currentTarget.value);
-							change({ crop: share, axis: wholeAxis(group, axis.scale, share), brush: null });
-						}}
-					>
-						{crop < 0 && <option value="-1">zoomed</option>}
-						{group.crops.map(([share]) => (
-							<option key={share} value={String(share)}>
-								{`${+(100 * share).toFixed(4)} %`}
-							</option>
-						))}
-					</select>
-				</label>
-				{group.lines.length > 0 && (
-					<label>
-						<input
-							type="checkbox"
-							class="lines"
-							checked={lines}
-							onChange={(event) => change({ lines: event.currentTarget.checked })}
-						/>{" "}
-						percentiles, mean
-					</label>
-				)}
+				<Choice
+					label="scale"
+					name="y-scale"
+					values={AXES}
+					value={axis.scale}
+					onChange={(scale) => change({ axis: wholeAxis(group, scale, Math.max(0, crop)), brush: null })}
+				/>
+				<Crop
+					shares={group.crops.map(([share]) => share)}
+					value={crop}
+					zoomed={crop < 0}
+					onChange={(share) => change({ crop: share, axis: wholeAxis(group, axis.scale, share), brush: null })}
+				/>
+				{group.lines.length > 0 && <Overlays value={lines} onChange={(shown) => change({ lines: shown })} />}
 				<button
 					type="button"
 					class="small all-y"

@@ -1,0 +1,353 @@
+"""Graphs of the worksheet in Chromium: highlighted, shown alone, drilled into, cropped, zoomed, marked and asked, with the pointer and by keyboard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from json import dumps
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from iolab import _core
+from iolab.recording.writer import RecordingWriter
+from iolab.server.desk import desk_in
+from iolab.server.serve import Listener
+from iolab.server.store import Store
+from support.recordings import SECOND, START, events
+from support.service import serving
+from support.worksheet import drawn, frame, inked, part, picture, settled, visited
+
+pytestmark = pytest.mark.real
+
+LATENCY, OP = "io.ops[latency]", "io.ops[op]"
+SECONDS, READS, WRITES = 60, 100, 10
+SLOW_FROM, SLOW_UNTIL = 20, 40
+"""Between these seconds backup writes of about 20 ms stand beside the database's reads of about 100 us."""
+
+
+def _load(path: Path) -> RecordingWriter:
+    """A database reads all the time; a backup writes for a third of it, a hundred times slower."""
+    writer = RecordingWriter.create(path, host="there", clock="realtime", origin={"kind": "import"}, live=False)
+    for second in range(SECONDS):
+        slow = WRITES if SLOW_FROM <= second < SLOW_UNTIL else 0
+        rows = READS + slow
+        batch = events(rows, second, start_ns=START + second * SECOND, per_s=rows)
+        latency = [90_000 + 200 * (row % 100) for row in range(READS)] + [20_000_000 + 100_000 * row for row in range(slow)]
+        columns = {"latency_ns": latency, "latency_bucket": [_core.grid_index(value, 6) for value in latency],
+                   "op": ["read"] * READS + ["write"] * slow, "process": ["db"] * READS + ["backup"] * slow, "count": [1] * rows,
+                   "file": [f"/data/{'table' if row < READS else 'dump'}/{row % 3}" for row in range(rows)]}
+        for name, values in columns.items():
+            place = batch.schema.get_field_index(name)
+            batch = batch.set_column(place, batch.schema.field(place), pa.array(values, batch.schema.field(place).type))
+        writer.append_events(batch)
+    writer.loss("overrun", "block", START + 50 * SECOND, START + 51 * SECOND, 17)
+    return writer
+
+
+@pytest.fixture(scope="module")
+def listener(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
+    home = tmp_path_factory.mktemp("graphs")
+    writer = _load(home / "rec")
+    with serving(desk_in(Store([home / "rec"]), home / "data", home / "alerts.jsonl")) as found:
+        yield found
+    writer.close()
+
+
+@pytest.fixture
+def show(browser: Any, listener: Listener) -> Iterator[Callable[..., Any]]:
+    """Opens the worksheet with graphs, each a name or a name with what differs from how graphs begin."""
+    with ExitStack() as stack:
+        def open_page(*graphs: str | tuple[str, dict[str, object]], **options: Any) -> Any:
+            texts = [each if isinstance(each, str) else dumps({"statistic": each[0], **each[1]}) for each in graphs]
+            page = stack.enter_context(visited(browser, f"{listener.url}{part(*texts, recording='rec')}", **options))
+            for each in graphs:
+                drawn(page, each if isinstance(each, str) else each[0])
+            settled(page)
+            return page
+
+        yield open_page
+
+
+def value(page: Any, statistic: str, name: str) -> Any:
+    """A value in a graph's left panel."""
+    return frame(page, statistic).locator(".values").get_by_role("option", name=re.compile(f"^{re.escape(name)}"))
+
+
+def colours(page: Any, statistic: str) -> dict[str, int]:
+    """Pixels of a plot by the kind of their colour: grey, or of a hue."""
+    found: dict[str, int] = frame(page, statistic).locator("canvas").first.evaluate("""canvas => {
+        const {width, height} = canvas;
+        const data = canvas.getContext('2d').getImageData(90, 10, width - 190, height - 60).data;
+        const found = {grey: 0, blue: 0, orange: 0};
+        for (let i = 0; i < data.length; i += 4) {
+            const [r, g, b] = [data[i], data[i + 1], data[i + 2]];
+            if (Math.min(r, g, b) > 235) continue;
+            if (Math.max(r, g, b) - Math.min(r, g, b) < 12) found.grey++;
+            else if (b > r + 20) found.blue++;
+            else if (r > b + 20) found.orange++;
+        }
+        return found;
+    }""")
+    return found
+
+
+def told(page: Any, statistic: str, keys: int) -> None:
+    """Wait until a map shows so many values apart from the rest."""
+    frame(page, statistic).locator(f"figure[data-told='{keys}']").wait_for()
+    settled(page)
+
+
+def at(page: Any, statistic: str, second: float, height: float) -> tuple[float, float]:
+    """A place on the screen: a second of the recording, and a share of the plot's height from its top."""
+    box = frame(page, statistic).locator("canvas").first.bounding_box()
+    return box["x"] + 84 + (box["width"] - 176) * second / SECONDS, box["y"] + 6 + 260 * height
+
+
+def drag(page: Any, one: tuple[float, float], other: tuple[float, float]) -> None:
+    page.mouse.move(*one)
+    page.mouse.down()
+    page.mouse.move((one[0] + other[0]) / 2, (one[1] + other[1]) / 2, steps=3)
+    page.mouse.move(*other, steps=3)
+    page.mouse.up()
+
+
+def address(page: Any) -> str:
+    page.wait_for_timeout(400)
+    return str(page.evaluate("decodeURIComponent(location.hash)").replace("+", " "))
+
+
+def test_values_of_a_map_are_highlighted_alone_left_out_and_all_in_colour(show: Any) -> None:
+    page = show((LATENCY, {"by": "process", "crop": 0}))
+    assert value(page, LATENCY, "db").inner_text().split() == ["db", "100/s"]
+    plain = inked(page, LATENCY)
+    value(page, LATENCY, "backup").click()
+    told(page, LATENCY, 1)
+    highlighted = colours(page, LATENCY)
+    # the reads are grey, the writes are in colour, and together they are the map
+    assert highlighted["grey"] > 500
+    assert highlighted["blue"] > 200
+    assert abs(inked(page, LATENCY) - plain) < 0.02 * plain
+    picture(page, "highlight")
+    page.keyboard.press("i")
+    settled(page)
+    alone = inked(page, LATENCY)
+    page.keyboard.press("u")
+    settled(page)
+    without = inked(page, LATENCY)
+    assert alone < plain
+    assert without < plain
+    page.keyboard.press("r")
+    told(page, LATENCY, 2)
+    rainbow = colours(page, LATENCY)
+    assert rainbow["blue"] > 200
+    assert rainbow["orange"] > 200
+    picture(page, "rainbow")
+    assert '"mode":"rainbow"' in address(page)
+    page.keyboard.press("Escape")
+    assert value(page, LATENCY, "backup").get_attribute("aria-selected") == "false"
+
+
+def test_areas_rescale_to_what_is_chosen(show: Any) -> None:
+    page = show(OP)
+    plot = frame(page, OP).locator("canvas").first
+    before = plot.screenshot()
+    value(page, OP, "write").click()
+    settled(page)
+    picture(page, "areas")
+    assert plot.screenshot() != before
+    value(page, OP, "read").click(modifiers=["Shift"])
+    chosen = frame(page, OP).locator("[role=option][aria-selected=true]")
+    assert [each.split()[0] for each in chosen.all_inner_texts()] == ["read", "write"]
+    frame(page, OP).locator("select.painter").select_option("line")
+    settled(page)
+    assert '"painter":"line"' in address(page)
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowDown")
+    assert value(page, OP, "read").get_attribute("aria-selected") == "true"
+
+
+def test_a_value_leads_to_its_next_breakdowns_back_over_the_whole_time(show: Any) -> None:
+    page = show(OP)
+    value(page, OP, "write").click(button="right")
+    menu = page.get_by_role("menu")
+    picture(page, "menu")
+    assert "by op" not in menu.inner_text()
+    menu.get_by_role("menuitem", name="by process").click()
+    found = page.locator("section[data-statistic]").nth(1)
+    found.locator("canvas").first.wait_for()
+    assert found.get_attribute("data-statistic").replace('"', "") == "io.ops[op=write][process]"
+    found.locator("[role=option]").first.wait_for()
+    assert found.locator("[role=option]").first.inner_text().split()[0] == "backup"
+    # by keyboard: the list, its menu, the first step
+    page.keyboard.press("l")
+    page.keyboard.press("a")
+    page.get_by_role("menuitem").first.wait_for()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Escape")
+    assert page.get_by_role("menu").count() == 0
+    page.keyboard.press("a")
+    page.get_by_role("menuitem").first.wait_for()
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelectorAll('section[data-statistic]').length === 3")
+
+
+def test_what_lies_above_a_crop_is_counted(show: Any) -> None:
+    page = show((LATENCY, {"crop": 0}))
+    words = frame(page, LATENCY).locator("[data-words]")
+    assert "above" not in words.inner_text()
+    frame(page, LATENCY).locator("select.crop").select_option("0.05")
+    settled(page)
+    assert re.match(r"\d+ I/Os \(\S+ %\) above 2[\d.]+ ms", words.inner_text()), words.inner_text()
+    page.keyboard.press("c")
+    settled(page)
+    assert '"crop":0' in address(page)
+    page.keyboard.press("q")
+    page.keyboard.press("o")
+    page.keyboard.press("y")
+    settled(page)
+    found = address(page)
+    assert '"colour":"log"' in found
+    assert '"overlays":true' in found
+    assert '"scale":"linear"' in found
+    picture(page, "overlays")
+
+
+def test_values_are_zoomed_from_the_left_panel(show: Any) -> None:
+    page = show((LATENCY, {"crop": 0}))
+    ranges = frame(page, LATENCY).locator(".values [role=option]")
+    counts = [int(each.split()[-1]) for each in ranges.all_inner_texts()]
+    assert sum(counts) == SECONDS * READS + (SLOW_UNTIL - SLOW_FROM) * WRITES
+    ranges.first.click()
+    ranges.nth(1).click(modifiers=["Shift"])
+    frame(page, LATENCY).locator(".zoom-rows").click()
+    settled(page)
+    words = frame(page, LATENCY).locator("[data-words]").inner_text()
+    assert f"{SECONDS * READS:,} I/Os below".replace(",", " ") in words
+    assert '"rows":{' in address(page)
+    page.keyboard.press("Z")
+    assert '"rows"' not in address(page)
+
+
+def test_a_marked_part_says_whose_it_is_and_leads_on(show: Any) -> None:
+    page = show((LATENCY, {"crop": 0}))
+    drag(page, at(page, LATENCY, 22, 0.02), at(page, LATENCY, 30, 0.3))
+    who = frame(page, LATENCY).locator(".who")
+    who.locator("table").first.wait_for()
+    assert re.search(r"\d+ I/Os inside", who.inner_text())
+    row = who.get_by_role("row", name=re.compile("^backup"))
+    assert "100 %" in row.inner_text()
+    picture(page, "who")
+    row.get_by_role("button").click()
+    added = page.locator("section[data-statistic]").nth(1)
+    added.wait_for()
+    assert re.fullmatch(r'io\.ops\[latency=\d+ns\.\.\d+ns\]\[process="?backup"?\]\[latency\]', added.get_attribute("data-statistic"))
+    frame(page, LATENCY).locator(".zoom-mark").click()
+    settled(page)
+    assert frame(page, LATENCY).locator(".who").count() == 0
+    found = address(page)
+    assert '"rows":{' in found
+    assert "from=17000000" in found
+
+
+def test_a_part_is_marked_and_asked_by_keyboard(show: Any) -> None:
+    page = show((LATENCY, {"crop": 0}))
+    frame(page, LATENCY).locator("canvas").first.focus()
+    for key in ["ArrowUp"] * 12 + ["Shift+ArrowRight"] * 4 + ["Shift+ArrowUp"] * 7:
+        page.keyboard.press(key)
+    frame(page, LATENCY).locator(".who table").first.wait_for()
+    assert "latency:" in page.locator(".tooltip").inner_text()
+    page.keyboard.press("Escape")
+    assert frame(page, LATENCY).locator(".who").count() == 0
+    page.keyboard.press("Enter")
+    assert frame(page, LATENCY).locator(".second").is_visible()
+
+
+def test_the_pointer_says_what_is_there_and_a_click_selects_a_second(show: Any) -> None:
+    page = show((LATENCY, {"crop": 0}), OP)
+    page.mouse.move(*at(page, LATENCY, 10.5, 0.93))
+    words = page.locator(".tooltip").inner_text()
+    assert re.search(r"latency: [\d.]+ µs to [\d.]+ µs", words)
+    assert "of the column" in words
+    assert frame(page, OP).locator(".moment").is_visible()
+    page.mouse.move(*at(page, LATENCY, 50.5, 1.02))
+    assert "lost: 17" in page.locator(".tooltip").inner_text()
+    page.mouse.click(*at(page, LATENCY, 30.5, 0.5))
+    assert frame(page, OP).locator(".second").is_visible()
+    assert value(page, OP, "write").inner_text().split() == ["write", f"{WRITES}/s"]
+    page.mouse.click(*at(page, LATENCY, 10.5, 0.5))
+    assert value(page, OP, "write").inner_text().split() == ["write", "0/s"]
+    page.mouse.click(*at(page, LATENCY, 10.5, 0.5))
+    assert not frame(page, OP).locator(".second").is_visible()
+
+
+def test_time_is_dragged_and_zoomed_by_the_wheel_on_all_graphs(show: Any) -> None:
+    page = show((LATENCY, {"crop": 0}), OP)
+    page.mouse.move(*at(page, LATENCY, 30, 0.5))
+    page.mouse.wheel(0, -500)
+    settled(page)
+    first = re.search(r"from=(\d+)&to=(\d+)", address(page))
+    assert first
+    length = int(first[2]) - int(first[1])
+    assert 0.4 * SECONDS * SECOND < length < 0.6 * SECONDS * SECOND
+    page.keyboard.down("Shift")
+    drag(page, at(page, LATENCY, 30, 0.5), at(page, LATENCY, 20, 0.5))
+    page.keyboard.up("Shift")
+    settled(page)
+    second = re.search(r"from=(\d+)&to=(\d+)", address(page))
+    assert second
+    assert int(second[1]) > int(first[1])
+    assert int(second[2]) - int(second[1]) == length
+    page.mouse.move(*at(page, LATENCY, 30, 0.5))
+    page.keyboard.down("Shift")
+    page.mouse.wheel(0, -300)
+    page.keyboard.up("Shift")
+    settled(page)
+    assert '"rows":{' in address(page)
+
+
+def test_files_are_a_tree_and_an_icicle(show: Any) -> None:
+    statistic = "io.ops[file]"
+    page = show((statistic, {"hierarchy": "icicle"}))
+    slices = frame(page, statistic).locator(".icicle .slice")
+    slices.first.wait_for()
+    assert {"all", "data", "table", "dump"} <= set(slices.all_inner_texts())
+    frame(page, statistic).get_by_role("button", name=re.compile("^/data/table:")).click()
+    chosen = frame(page, statistic).locator("[role=option][aria-selected=true]")
+    assert chosen.count() == 3
+    assert all("table" in each for each in chosen.all_inner_texts())
+    picture(page, "icicle")
+    page.keyboard.press("t")
+    page.keyboard.press("t")
+    frame(page, statistic).locator(".tree").wait_for()
+    assert "table" in frame(page, statistic).locator(".tree").inner_text()
+
+
+def test_nothing_is_painted_anew_while_a_graph_is_dragged(show: Any) -> None:
+    page = show((LATENCY, {"crop": 0}))
+    page.mouse.move(*at(page, LATENCY, 30, 0.5))
+    page.mouse.wheel(0, -1200)
+    settled(page)
+    page.wait_for_timeout(300)
+    # the service stays silent, so that all that is drawn is what was painted before
+    page.route("**/api/v1/**", lambda route: None)
+    page.evaluate("""() => {
+        window.pictures = 0;
+        const put = CanvasRenderingContext2D.prototype.putImageData;
+        CanvasRenderingContext2D.prototype.putImageData = function (...all) { window.pictures++; return put.apply(this, all); };
+    }""")
+    before = frame(page, LATENCY).locator("canvas").first.screenshot()
+    page.keyboard.down("Shift")
+    page.mouse.move(*at(page, LATENCY, 30, 0.5))
+    page.mouse.down()
+    page.mouse.move(*at(page, LATENCY, 32, 0.5), steps=4)
+    page.mouse.move(*at(page, LATENCY, 26, 0.5), steps=20)
+    assert page.evaluate("window.pictures") == 0
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    assert frame(page, LATENCY).locator("canvas").first.screenshot() != before
+    page.unroute_all()

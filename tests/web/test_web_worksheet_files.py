@@ -1,0 +1,237 @@
+"""What leaves the worksheet in Chromium and comes back: saved sheets, CSV, PNG, a file without a service, and a service that goes away."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab.server.desk import desk_in
+from iolab.server.serve import Listener
+from iolab.server.store import Store
+from support.service import TOKEN, recorded, serving
+from support.worksheet import add, drawn, frame, inked, part, picture, settled, visited
+
+pytestmark = pytest.mark.real
+
+LATENCY, OP = "io.ops[latency]", "io.ops[op]"
+
+
+@pytest.fixture(scope="module")
+def home(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = tmp_path_factory.mktemp("worksheet")
+    with recorded(path / "rec", seconds=90):
+        yield path
+
+
+@pytest.fixture
+def listener(home: Path, tmp_path: Path) -> Iterator[Listener]:
+    with serving(desk_in(Store([home / "rec"]), tmp_path / "data", tmp_path / "alerts.jsonl")) as found:
+        yield found
+
+
+@pytest.fixture
+def open_page(browser: Any, listener: Listener) -> Iterator[Any]:
+    """Opens the worksheet at a part of its address; all pages are looked after when the test is over."""
+    with ExitStack() as stack:
+        yield lambda at="", **options: stack.enter_context(visited(browser, f"{listener.url}{at}", **options))
+
+
+def saved_file(page: Any, act: Any, directory: Path) -> Path:
+    with page.expect_download() as download:
+        act()
+    path = directory / str(download.value.suggested_filename)
+    download.value.save_as(path)
+    return path
+
+
+def test_worksheets_are_saved_opened_cloned_and_deleted(open_page: Any, tmp_path: Path) -> None:
+    page = open_page(part(LATENCY, OP))
+    drawn(page, OP)
+    frame(page, OP).get_by_role("option", name=re.compile("^write")).click()
+    page.keyboard.press("1")
+    shown = page.locator("#reading").inner_text()
+    page.keyboard.press("w")
+    page.fill("#sheet-name", "one slow disk")
+    page.keyboard.press("Enter")
+    row = page.locator('tr[data-sheet="one slow disk"]')
+    row.wait_for()
+    picture(page, "worksheets")
+    file = tmp_path / "data" / "worksheets" / "one slow disk.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [each["statistic"] for each in json.loads(file.read_text())["graphs"]] == [LATENCY, OP]
+    row.locator(".clone").click()
+    page.locator('tr[data-sheet="one slow disk 2"]').wait_for()
+    page.keyboard.press("Escape")
+    # another worksheet, and back to the saved one
+    fresh = open_page()
+    fresh.wait_for_selector(".welcome")
+    fresh.keyboard.press("w")
+    fresh.locator('tr[data-sheet="one slow disk"] .open').click()
+    drawn(fresh, OP)
+    assert fresh.locator("#reading").inner_text() == shown
+    assert frame(fresh, OP).locator(".values [aria-selected=true]").inner_text().startswith("write")
+    assert fresh.locator("#sheets").inner_text() == "one slow disk"
+    # nothing is replaced or deleted without being asked twice
+    fresh.keyboard.press("w")
+    fresh.fill("#sheet-name", "one slow disk 2")
+    fresh.keyboard.press("Enter")
+    fresh.get_by_role("button", name="Yes, replace it").wait_for()
+    fresh.locator('tr[data-sheet="one slow disk 2"] .delete').click()
+    fresh.get_by_role("button", name="Yes, delete it").click()
+    fresh.locator('tr[data-sheet="one slow disk 2"]').wait_for(state="detached")
+    assert [each.name for each in (tmp_path / "data" / "worksheets").iterdir()] == ["one slow disk.json"]
+
+
+def test_names_that_no_file_should_have_are_refused(open_page: Any, tmp_path: Path) -> None:
+    page = open_page(part(OP))
+    drawn(page, OP)
+    for name in ("../up", ".hidden", "a/b", "ü"):
+        page.keyboard.press("w")
+        page.fill("#sheet-name", name)
+        page.keyboard.press("Enter")
+        assert page.locator("#sheet-name").evaluate("field => !field.validity.valid"), name
+        page.keyboard.press("Escape")
+    assert not (tmp_path / "data" / "worksheets").exists()
+
+
+def test_numbers_are_those_of_the_command_line(open_page: Any, home: Path, tmp_path: Path) -> None:
+    page = open_page(part(LATENCY, OP))
+    for statistic in (LATENCY, OP):
+        drawn(page, statistic)
+        button = frame(page, statistic).get_by_role("button", name="CSV")
+        file = saved_file(page, button.click, tmp_path)
+        assert file.suffix == ".csv"
+        words = ["query", str(home / "rec"), statistic, "--format", "csv", "--interval", "1s"]
+        said = subprocess.run([sys.executable, "-m", "iolab.cli", *words], check=True, capture_output=True, timeout=60).stdout
+        assert file.read_bytes() == said
+        assert len(said.splitlines()) > 80
+
+
+def test_a_picture_is_what_is_seen(open_page: Any, tmp_path: Path) -> None:
+    page = open_page(part(LATENCY))
+    drawn(page, LATENCY)
+    file = saved_file(page, lambda: page.keyboard.press("p") if frame(page, LATENCY).focus() is None else None, tmp_path)
+    assert file.read_bytes().startswith(b"\x89PNG")
+    assert file.stat().st_size > 5000
+    width = int.from_bytes(file.read_bytes()[16:20], "big")
+    assert 900 < width < 1600
+
+
+def test_a_shared_file_needs_no_service(open_page: Any, browser: Any, tmp_path: Path) -> None:
+    page = open_page(part(LATENCY, OP))
+    for statistic in (LATENCY, OP):
+        drawn(page, statistic)
+    frame(page, LATENCY).locator("select[name=by], .panel-head select").first.select_option("op")
+    frame(page, LATENCY).get_by_role("option", name=re.compile("^write")).click()
+    settled(page)
+    shown = inked(page, LATENCY)
+    file = saved_file(page, lambda: page.click("#share"), tmp_path)
+    assert file.suffix == ".html"
+    with visited(browser, file.as_uri(), allowed=()) as alone:
+        for statistic in (LATENCY, OP):
+            drawn(alone, statistic)
+        settled(alone)
+        picture(alone, "shared")
+        assert inked(alone, LATENCY) == pytest.approx(shown, rel=0.1)
+        assert alone.locator("#share, #add").count() == 0
+        # it hovers
+        box = frame(alone, LATENCY).locator("canvas").first.bounding_box()
+        alone.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        alone.wait_for_selector(".tooltip:not([hidden])")
+        assert "latency" in alone.locator(".tooltip").inner_text()
+        # it crops and zooms
+        before = inked(alone, LATENCY)
+        frame(alone, LATENCY).locator("select.crop").select_option("0.05")
+        settled(alone)
+        assert inked(alone, LATENCY) != before
+        alone.keyboard.press("}")
+        settled(alone)
+        assert alone.locator("#reading strong").inner_text() == "45 seconds"
+        assert inked(alone, LATENCY) > 300
+        # averages are those of the time that was shared, and no others are made up
+        assert alone.locator(".problem").all_inner_texts() == ["The file holds this for the time that was shared only."]
+        alone.keyboard.press("{")
+        alone.locator(".problem").wait_for(state="detached")
+    assert TOKEN not in file.read_text(encoding="utf-8")
+
+
+def test_the_page_goes_on_when_the_service_is_there_again(browser: Any, home: Path, tmp_path: Path) -> None:
+    desk = desk_in(Store([home / "rec"]), tmp_path / "data", tmp_path / "alerts.jsonl")
+    port = str(_unused_port())
+    stack = ExitStack()
+    first = stack.enter_context(serving(desk, port=int(port)))
+    away = ("ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET")
+    with visited(browser, f"{first.url}{part(OP)}", allowed=away) as page:
+        drawn(page, OP)
+        stack.close()
+        page.keyboard.press("1")
+        page.wait_for_selector(".problems .problem")
+        assert "tries again" in page.locator(".problems .problem").inner_text()
+        assert inked(page, OP) > 300
+        picture(page, "away")
+        with serving(desk, port=int(port)):
+            page.wait_for_function("() => !document.querySelector('.problems .problem')")
+            settled(page)
+            add(page, LATENCY)
+
+
+def _unused_port() -> int:
+    import socket
+
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        return int(place.getsockname()[1])
+
+
+def test_what_is_kept_is_managed(browser: Any, tmp_path: Path) -> None:
+    with recorded(tmp_path / "kept", seconds=8) as writer:
+        writer.seal()
+    desk = desk_in(Store([tmp_path / "kept"]), tmp_path / "data", tmp_path / "alerts.jsonl")
+    with serving(desk) as found, visited(browser, found.url) as page:
+        page.wait_for_selector(".welcome")
+        page.get_by_role("button", name="Kept", exact=True).click()
+        page.get_by_label("Statistic").fill("io.ops[latency]")
+        page.get_by_role("button", name="Keep it").click()
+        row = page.locator('tr[data-kept="io.ops[latency]"]')
+        row.wait_for()
+        picture(page, "kept")
+        row.get_by_role("button", name="Pause").click()
+        row.get_by_role("button", name="Go on").wait_for()
+        assert "paused" in row.inner_text()
+        row.get_by_role("button", name="Go on").click()
+        row.get_by_role("button", name="Pause").wait_for()
+        row.get_by_role("button", name="Drop", exact=True).click()
+        row.get_by_role("button", name="Yes, drop").click()
+        row.wait_for(state="detached")
+
+
+def test_alerts_are_sentences(open_page: Any) -> None:
+    page = open_page()
+    page.wait_for_selector(".welcome")
+    page.get_by_role("button", name="Alerts", exact=True).click()
+    page.get_by_label("Name").fill("too busy")
+    page.get_by_label("Statistic").fill("io.ops")
+    page.get_by_label("Limit").fill("100")
+    page.get_by_label("Seconds").fill("30")
+    page.get_by_label("Only during").fill("08:00-18:00 mon-fri")
+    page.get_by_role("button", name="Save").click()
+    row = page.locator('li[data-alert="too busy"]')
+    row.wait_for()
+    assert "io.ops" in row.inner_text()
+    assert "100" in row.inner_text()
+    picture(page, "alerts")
+    row.get_by_role("button", name="Change").click()
+    page.get_by_label("Direction").select_option("falls below")
+    page.get_by_role("button", name="Save").click()
+    page.wait_for_function("row => row.innerText.includes('below')", arg=row.element_handle())
+    row.get_by_role("button", name="Delete").click()
+    row.wait_for(state="detached")

@@ -1,0 +1,120 @@
+import type { Difference, SignedCells } from "../generated/api";
+import type { HeatMapGroup, SparseCounts, ThemeColours } from "../generated/heatmap";
+import { bitmapOf, steps } from "./bitmap";
+import { type Cells, fill, geometry, type Shape } from "./cells";
+import type { Content, Words } from "./content";
+import type { Frame } from "./frame";
+import { pixel } from "./hues";
+import { paintLegend } from "./legend";
+import { paintBitmap, valueTicks } from "./paint";
+import { placeOf } from "./rows";
+import { type Kind, type Scale, scaleOf } from "./scale";
+import type { Axis, Box, Span } from "./spaces";
+import type { Tick } from "./ticks";
+
+/** How a difference of two parts of time is painted. */
+export interface ChangesLook {
+	answer: Difference;
+	group: HeatMapGroup;
+	axis: Axis;
+	kind: Kind;
+	/** How a cell is said: I/Os per second more or less, and the counts of both. */
+	words: (cell: { change: number; count: number; other: number }) => Words;
+	row: (low: number, high: number) => Words;
+}
+
+const CELL = { wide: 2, high: 3 };
+
+/** The map of one part of time less that of another: blue where there was less, orange where there was more. */
+export class Changes implements Content {
+	readonly origin: number;
+	readonly interval: number;
+	readonly columns: number;
+	readonly hatched: [number, number][];
+	readonly lost: readonly [number, number][] = [];
+	readonly axis: Axis;
+	#scale: Scale | null = null;
+	#cells: Cells | null = null;
+	#of: Cells[] = [];
+
+	constructor(readonly look: ChangesLook) {
+		const { answer } = look;
+		this.origin = answer.from_ns;
+		this.interval = answer.interval_ns;
+		this.columns = answer.columns;
+		this.axis = look.axis;
+		this.hatched = answer.gaps.map(([from, to]) => [from * this.interval, to * this.interval]);
+	}
+
+	get cells(): Cells | null {
+		return this.#cells;
+	}
+
+	settle(shown: Span, box: Box): boolean {
+		const before = JSON.stringify(this.#scale);
+		this.#scale = scaleOf([this.#change(this.#shape(shown, box)).counts], this.look.kind);
+		return before !== JSON.stringify(this.#scale);
+	}
+
+	ticks(): Tick[] {
+		return valueTicks(this.axis, this.look.group.unit);
+	}
+
+	paint(context: CanvasRenderingContext2D, frame: Frame, ratio: number): void {
+		const shape = this.#shape(frame.span, frame.box);
+		const change = this.#change(shape);
+		this.#cells = change;
+		this.#of = this.look.group.maps.map((map) => fill(map.cells, shape));
+		const palette = steps(frame.colours.signed).map(pixel);
+		const height = Math.round(frame.box.height * ratio);
+		const scale = this.#scale ?? scaleOf([change.counts], this.look.kind);
+		const bitmap = bitmapOf(change, this.axis, height, { scale, palette, signed: true, mixture: null });
+		paintBitmap(context, frame, bitmap, change, this.interval);
+	}
+
+	legend(context: CanvasRenderingContext2D, box: Box, colours: ThemeColours): void {
+		const scale = this.#scale;
+		if (!scale) return;
+		paintLegend(context, box, colours, {
+			scale,
+			palette: steps(colours.signed),
+			signed: true,
+			time: false,
+			lines: [],
+			lift: 0,
+		});
+	}
+
+	at(time: number, value: number): Words | null {
+		const cells = this.#cells;
+		if (!cells) return null;
+		const column = Math.floor((time / this.interval - cells.first) / cells.joined);
+		const row = placeOf(cells.edges, value);
+		if (column < 0 || column >= cells.columns || row < 0 || row + 1 >= cells.edges.length) return null;
+		const place = row * cells.columns + column;
+		const [other, count] = this.#of.map((each) => each.counts[place] ?? 0);
+		return {
+			...this.look.row(cells.edges[row] ?? 0, cells.edges[row + 1] ?? 0),
+			...this.look.words({
+				change: cells.counts[place] ?? 0,
+				count: count ?? 0,
+				other: other ?? 0,
+			}),
+		};
+	}
+
+	#shape(span: Span, { width, height }: Box): Shape {
+		return geometry(this.look.group, span, this.axis, { width, height }, CELL);
+	}
+
+	#change(shape: Shape): Cells {
+		return changeOf(this.look.answer.cells, shape);
+	}
+}
+
+/** A difference per second in a geometry: averaged over the columns that are one cell, added up over its rows. */
+export function changeOf(signed: SignedCells, shape: Shape): Cells {
+	const data: SparseCounts = { starts: signed.starts, rows: signed.rows, counts: signed.values };
+	const cells = fill(data, shape);
+	return { ...cells, counts: cells.counts.map((value) => value / shape.joined) };
+}

@@ -1,0 +1,36 @@
+import type { ThemeColours } from "../generated/heatmap";
+import type { Cells } from "./cells";
+import type { Frame } from "./frame";
+import type { Axis, Box, Span } from "./spaces";
+import type { Tick } from "./ticks";
+
+/** Names with their values, as a tooltip shows them. */
+export type Words = Record<string, string>;
+
+/**
+ * What a graph over time shows: the graph has the axis of time, gaps, losses and gestures; a content has its values. Times are
+ * ns since `origin`, which is ns on the recording's clock.
+ */
+export interface Content {
+	readonly origin: number;
+	readonly interval: number;
+	readonly columns: number;
+	/** Spans in which nothing is known. */
+	readonly hatched: readonly Readonly<[number, number]>[];
+	/** (column, records lost); 0 where nobody knows how many. */
+	readonly lost: readonly Readonly<[number, number]>[];
+	/** The cells that were painted last, null where there are none: a mark is grown to whole ones. */
+	readonly cells: Cells | null;
+	/** The vertical axis as it is painted. */
+	readonly axis: Axis;
+	/** Make axis and scales for the part that is shown; whether anything is painted otherwise than before. */
+	settle(shown: Span, box: Box): boolean;
+	/** Marks on the vertical axis. */
+	ticks(): Tick[];
+	/** Paint all that lies in the frame, which may be wider than what is shown. `ratio`: pixels of the screen in one of the canvas. */
+	paint(context: CanvasRenderingContext2D, frame: Frame, ratio: number, shown: Span): void;
+	/** Paint what the colours mean, right of the plot. */
+	legend(context: CanvasRenderingContext2D, box: Box, colours: ThemeColours): void;
+	/** What is at a time and value; null for nothing. */
+	at(time: number, value: number): Words | null;
+}

@@ -1,0 +1,164 @@
+import type { ThemeColours } from "../generated/heatmap";
+import { type Area, type Axis, type Box, type Span, toPosition, xPixel, yPixel } from "./spaces";
+import type { Tick } from "./ticks";
+
+/** The text of canvases. */
+export const FONT =
+	"11px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', 'Liberation Sans', Arial, sans-serif";
+/** Room around a plot, for its axes and its legend. */
+export const MARGINS = { left: 84, right: 92, top: 6, bottom: 26 };
+/** Height of the strip of losses under a plot. */
+export const STRIP = 10;
+
+/** Where a plot lies, the part of time that it shows, and the colours. */
+export interface Frame {
+	box: Box;
+	span: Span;
+	colours: ThemeColours;
+}
+
+/** Draw inside the plot only. */
+export function within(context: CanvasRenderingContext2D, box: Box, draw: () => void): void {
+	context.save();
+	context.beginPath();
+	context.rect(box.left, box.top, box.width, box.height);
+	context.clip();
+	draw();
+	context.restore();
+}
+
+/** Hatch spans of time: nothing is known of them, which is not the same as nothing. */
+export function paintHatch(
+	context: CanvasRenderingContext2D,
+	{ box, span, colours }: Frame,
+	spans: readonly Readonly<[number, number]>[],
+): void {
+	context.strokeStyle = colours.hatch;
+	context.lineWidth = 1;
+	for (const [from, to] of spans) {
+		const left = Math.max(box.left, xPixel(box, span, from));
+		const right = Math.min(box.left + box.width, xPixel(box, span, to));
+		if (right - left < 1) continue;
+		within(context, { ...box, left, width: right - left }, () => {
+			context.beginPath();
+			for (let x = left - box.height - (left % 8); x < right; x += 8) {
+				context.moveTo(x, box.top + box.height);
+				context.lineTo(x + box.height, box.top);
+			}
+			context.stroke();
+		});
+	}
+}
+
+/** Records lost, (column, how many) added up by cells of so many columns: 0 where nobody knows how many. */
+export function lostBars(
+	lost: readonly Readonly<[number, number]>[],
+	cells: { first: number; joined: number; columns: number },
+): Map<number, number> {
+	const found = new Map<number, number>();
+	for (const [column, count] of lost) {
+		const cell = Math.floor((column - cells.first) / cells.joined);
+		if (cell >= 0 && cell < cells.columns) found.set(cell, (found.get(cell) ?? 0) + count);
+	}
+	return found;
+}
+
+/** Losses under a plot: a bar's height is by the logarithm, an unknown number is lowest. `step`: length of a cell, `origin`: of the first. */
+export function paintStrip(
+	context: CanvasRenderingContext2D,
+	{ box, span, colours }: Frame,
+	bars: ReadonlyMap<number, number>,
+	origin: number,
+	step: number,
+): void {
+	const top = box.top + box.height;
+	const most = Math.log2(1 + Math.max(0, ...bars.values()));
+	within(context, { ...box, top, height: STRIP }, () => {
+		context.fillStyle = colours.lost;
+		for (const [cell, lost] of bars) {
+			const left = xPixel(box, span, origin + cell * step);
+			const right = xPixel(box, span, origin + (cell + 1) * step);
+			const tall = (STRIP - 2) * (0.3 + (most > 0 ? 0.7 * (Math.log2(1 + lost) / most) : 0));
+			context.fillRect(left, top + STRIP - tall, Math.max(2, right - left), tall);
+		}
+	});
+	context.font = FONT;
+	context.fillStyle = colours.lost;
+	context.textAlign = "left";
+	context.textBaseline = "middle";
+	context.fillText("lost", box.left + box.width + 8, top + STRIP / 2 + 1);
+	context.strokeStyle = colours.faint;
+	context.lineWidth = 1;
+	context.strokeRect(box.left - 0.5, top - 0.5, box.width + 1, STRIP + 1);
+}
+
+/** The plot's border, and marks beside it. */
+export function paintValues(
+	context: CanvasRenderingContext2D,
+	{ box, colours }: Frame,
+	axis: Axis,
+	ticks: readonly Tick[],
+): void {
+	context.font = FONT;
+	context.fillStyle = colours.text;
+	context.strokeStyle = colours.faint;
+	context.lineWidth = 1;
+	context.strokeRect(box.left - 0.5, box.top - 0.5, box.width + 1, box.height + 1);
+	context.textAlign = "right";
+	context.textBaseline = "middle";
+	context.beginPath();
+	for (const tick of ticks) {
+		const y = box.top + box.height * (1 - toPosition(axis, tick.value));
+		context.moveTo(box.left - 5, y);
+		context.lineTo(box.left, y);
+		context.fillText(tick.label, box.left - 8, y);
+	}
+	context.stroke();
+}
+
+/** How many marks of time have room. */
+export const timeMarks = (box: Box): number => Math.max(2, Math.floor(box.width / 80));
+
+/** Marks of time under the plot, from `foot` on; `day`: what stands left of them. */
+export function paintTimes(
+	context: CanvasRenderingContext2D,
+	{ box, span, colours }: Frame,
+	ticks: readonly Tick[],
+	foot: number,
+	day = "",
+): void {
+	context.font = FONT;
+	context.fillStyle = colours.text;
+	context.strokeStyle = colours.faint;
+	context.lineWidth = 1;
+	context.textBaseline = "top";
+	context.textAlign = "right";
+	context.fillText(day, box.left - 38, foot + 8);
+	context.textAlign = "center";
+	context.beginPath();
+	for (const tick of ticks) {
+		const x = xPixel(box, span, tick.value);
+		context.moveTo(x, foot);
+		context.lineTo(x, foot + 5);
+		context.fillText(tick.label, x, foot + 8);
+	}
+	context.stroke();
+}
+
+/** A marked rectangle. */
+export function paintArea(
+	context: CanvasRenderingContext2D,
+	{ box, span, colours }: Frame,
+	axis: Axis,
+	area: Area,
+): void {
+	const [left, right] = [xPixel(box, span, area.from), xPixel(box, span, area.to)];
+	const [top, bottom] = [yPixel(box, axis, area.high), yPixel(box, axis, Math.max(area.low, axis.low))];
+	context.strokeStyle = colours.text;
+	context.lineWidth = 1.5;
+	context.strokeRect(left, top, right - left, bottom - top);
+	context.fillStyle = colours.text;
+	context.globalAlpha = 0.08;
+	context.fillRect(left, top, right - left, bottom - top);
+	context.globalAlpha = 1;
+}

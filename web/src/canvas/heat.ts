@@ -1,0 +1,177 @@
+import type { HeatMapCounts, HeatMapGroup, SparseCounts, ThemeColours } from "../generated/heatmap";
+import { bitmapOf, type Paint, steps } from "./bitmap";
+import { type Cells, fill, geometry, plus, wholeAxis } from "./cells";
+import type { Content, Words } from "./content";
+import type { Frame } from "./frame";
+import { greys, pixel } from "./hues";
+import { paintLegend } from "./legend";
+import { mixtureOf } from "./mixture";
+import { paintOverlays } from "./overlays";
+import { hatched, paintBitmap, valueTicks } from "./paint";
+import { placeOf } from "./rows";
+import { type Kind, type Scale, scaleOf } from "./scale";
+import type { Axis, Box, Span, YScale } from "./spaces";
+import type { Tick } from "./ticks";
+
+/** A key of a map with its own counts. */
+export interface Part {
+	key: string;
+	colour: string;
+	cells: SparseCounts;
+}
+
+/** What is painted of a map, and how. */
+export interface Look {
+	group: HeatMapGroup;
+	map: HeatMapCounts;
+	origin: number;
+	/** The counts that are added up to what is painted: all of the map's, or some keys' alone. */
+	shown: readonly SparseCounts[];
+	/** Keys in their hues; what is painted and not theirs is grey. None: the palette of all. */
+	parts: readonly Part[];
+	kind: Kind;
+	scale: YScale | "";
+	crop: number;
+	rows: { low: number; high: number } | null;
+	overlays: boolean;
+	/** How a cell's count is said. */
+	words: (count: number, inColumn: number, inAll: number) => Words;
+	/** How a row is said, such as `latency: 1 ms to 2 ms`. */
+	row: (low: number, high: number) => Words;
+}
+
+/** Axis and scale of a graph, kept while a live map moves on so that neither colours nor rows flicker. */
+export interface Held {
+	key: string;
+	from: number;
+	axis: Axis | null;
+	scale: Scale | null;
+}
+
+export const nothingHeld = (): Held => ({ key: "", from: 0, axis: null, scale: null });
+
+/** Cells are so wide and so high at least, in pixels of the canvas. */
+const CELL = { wide: 2, high: 3 };
+
+/** A heat map. */
+export class Heat implements Content {
+	readonly origin: number;
+	readonly interval: number;
+	readonly columns: number;
+	readonly hatched: [number, number][];
+	readonly lost: readonly [number, number][];
+	#cells: Cells | null = null;
+	#seen = { above: 0, below: 0, total: 0 };
+
+	constructor(
+		readonly look: Look,
+		private readonly held: Held,
+	) {
+		this.origin = look.origin;
+		this.interval = look.group.interval_ns;
+		this.columns = look.group.columns;
+		this.hatched = hatched(look.group, look.map);
+		this.lost = look.map.lost;
+	}
+
+	get axis(): Axis {
+		this.held.axis ??= axisOf(this.look);
+		return this.held.axis;
+	}
+
+	get scale(): Scale {
+		return this.held.scale ?? { kind: this.look.kind, counts: [], levels: [] };
+	}
+
+	/** Counts shown, and those above and below the axis. */
+	get seen() {
+		return this.#seen;
+	}
+
+	settle(shown: Span, box: Box): boolean {
+		const { kind, crop, rows, scale } = this.look;
+		const parts = this.look.parts.map((part) => part.key);
+		const length = shown.to - shown.from;
+		const key = JSON.stringify([kind, crop, rows, scale, parts, this.look.shown.length, Math.round(length), box]);
+		const from = this.origin + shown.from;
+		const { held } = this;
+		const stays = held.key === key && Math.abs(from - held.from) < length / 4 && held.scale !== null;
+		if (!stays) held.axis = axisOf(this.look);
+		const cells = this.#fill(shown, box.width, box.height);
+		this.#seen = cells;
+		if (stays) return false;
+		held.key = key;
+		held.from = from;
+		held.scale = scaleOf([cells.counts], kind);
+		return true;
+	}
+
+	ticks(): Tick[] {
+		return valueTicks(this.axis, this.look.group.unit);
+	}
+
+	paint(context: CanvasRenderingContext2D, frame: Frame, ratio: number, shown: Span): void {
+		const { group, map, overlays, parts } = this.look;
+		const { axis, scale } = this;
+		const cells = this.#fill(frame.span, frame.box.width, frame.box.height);
+		this.#cells = cells;
+		const palette = steps(frame.colours.palette);
+		const of = (data: SparseCounts) => fill(data, cells);
+		const mixture =
+			parts.length > 0
+				? mixtureOf(
+						cells,
+						parts.map((part) => ({ cells: of(part.cells), colour: part.colour })),
+						palette,
+					)
+				: null;
+		const paint: Paint = { scale, palette: palette.map(pixel), signed: false, mixture };
+		const bitmap = bitmapOf(cells, axis, Math.round(frame.box.height * ratio), paint);
+		paintBitmap(context, frame, bitmap, cells, this.interval);
+		if (overlays) paintOverlays(context, frame, axis, group, map, shown);
+	}
+
+	legend(context: CanvasRenderingContext2D, box: Box, colours: ThemeColours): void {
+		const { group, overlays, map } = this.look;
+		paintLegend(context, box, colours, {
+			scale: this.scale,
+			palette: this.look.parts.length > 0 ? greys(steps(colours.palette)) : steps(colours.palette),
+			signed: false,
+			time: group.weight === "time",
+			lines: overlays ? group.lines : [],
+			lift: map.lost.length > 0 ? 8 : 0,
+		});
+	}
+
+	at(time: number, value: number): Words | null {
+		const cells = this.#cells;
+		if (!cells) return null;
+		const column = Math.floor((time / this.interval - cells.first) / cells.joined);
+		const row = placeOf(cells.edges, value);
+		if (column < 0 || column >= cells.columns || row < 0 || row + 1 >= cells.edges.length) return null;
+		let inColumn = 0;
+		for (let r = 0; r + 1 < cells.edges.length; r++) inColumn += cells.counts[r * cells.columns + column] ?? 0;
+		const count = cells.counts[row * cells.columns + column] ?? 0;
+		return {
+			...this.look.row(cells.edges[row] ?? 0, cells.edges[row + 1] ?? 0),
+			...this.look.words(count, inColumn, this.#seen.total),
+		};
+	}
+
+	get cells(): Cells | null {
+		return this.#cells;
+	}
+
+	#fill(span: Span, width: number, height: number): Cells {
+		const shape = geometry(this.look.group, span, this.axis, { width, height }, CELL);
+		const [one, ...more] = this.look.shown.map((data) => fill(data, shape));
+		return one && more.length === 0 ? one : plus(one ? [one, ...more] : [], shape);
+	}
+}
+
+/** The part of y that a look shows. */
+export function axisOf({ group, scale, crop, rows }: Pick<Look, "group" | "scale" | "crop" | "rows">): Axis {
+	const whole = wholeAxis(group, scale || group.y_scale, crop);
+	if (!rows) return whole;
+	return { ...whole, low: whole.scale === "log" ? Math.max(rows.low, 0.5) : rows.low, high: rows.high };
+}

@@ -1,0 +1,55 @@
+import type { ThemeColours } from "../generated/heatmap";
+import { FONT } from "./frame";
+import { countAt, type Scale } from "./scale";
+import type { Box } from "./spaces";
+import { quantity } from "./ticks";
+
+/** What a map's colours say. `lines`: names of the overlays that are drawn. `lift`: room kept free at the foot. */
+export interface Legend {
+	scale: Scale;
+	palette: readonly string[];
+	signed: boolean;
+	time: boolean;
+	lines: readonly string[];
+	lift: number;
+}
+
+/** Draw the legend at the right of a plot. */
+export function paintLegend(
+	context: CanvasRenderingContext2D,
+	box: Box,
+	colours: ThemeColours,
+	{ scale, palette, signed, time, lines, lift }: Legend,
+): void {
+	const x = box.left + box.width + 14;
+	const tall = Math.max(20, Math.min(120, box.height - 60));
+	const foot = box.top + box.height - 16 - lift;
+	for (let i = 0; i < tall; i++) {
+		context.fillStyle = palette[Math.floor((i / (tall - 1)) * (palette.length - 1))] ?? colours.text;
+		context.fillRect(x, foot - i - 1, 12, 1.2);
+	}
+	context.font = FONT;
+	context.fillStyle = colours.text;
+	context.textAlign = "left";
+	context.textBaseline = "middle";
+	for (const place of [0, 0.5, 1]) {
+		context.fillText(legendText(scale, signed ? 2 * place - 1 : place, signed, time), x + 17, foot - place * tall);
+	}
+	context.fillStyle = colours.faint;
+	context.textBaseline = "alphabetic";
+	context.fillText(scale.kind, x, foot + 14);
+	for (const [number, name] of lines.entries()) {
+		context.fillStyle = colours.lines[number % colours.lines.length] ?? colours.text;
+		context.fillText(`${name === "mean" ? "┅" : "━"} ${name}`, x, box.top + 10 + 14 * number);
+	}
+}
+
+function legendText(scale: Scale, level: number, signed: boolean, time: boolean): string {
+	if (signed && level === 0) return "0";
+	const count = countAt(scale, Math.abs(level));
+	if (Number.isNaN(count)) return "";
+	const text = time
+		? quantity(count, "ns", 3)
+		: quantity(count < 10 && signed ? count : Math.round(count), "", signed ? 3 : 9);
+	return signed ? `${level > 0 ? "+" : "-"}${text}` : text;
+}

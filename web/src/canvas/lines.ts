@@ -1,0 +1,131 @@
+import type { SeriesAnswer, StackAnswer } from "../generated/api";
+import type { Frame } from "./frame";
+import { HUES, REST } from "./hues";
+import { type Box, type Span, xPixel } from "./spaces";
+
+/** A number over time with its colour; null where nothing was recorded. */
+export interface Layer {
+	name: string;
+	colour: string;
+	values: readonly (number | null)[];
+}
+
+/** The name of all keys together that an answer does not name. */
+export const OTHERS = "all others";
+
+/** The layers of an answer, from the bottom up, each in its colour. */
+export function layersOf(answer: SeriesAnswer | StackAnswer, colour: (key: string) => string): Layer[] {
+	if (answer.kind === "series") return [{ name: answer.statistic, colour: HUES[0] ?? REST, values: answer.values }];
+	const shown = answer.keys.map(({ key, values }) => ({ name: key, colour: colour(key), values }));
+	return answer.others ? [...shown, { name: OTHERS, colour: REST, values: answer.others.values }] : shown;
+}
+
+/** The upper edges of layers that stand on each other: of each layer and column, null where nothing was recorded. */
+export function stacked(layers: readonly Layer[]): (number | null)[][] {
+	let below: (number | null)[] = [];
+	return layers.map((layer) => {
+		below = layer.values.map((value, c) => (value === null ? null : (below[c] ?? 0) + value));
+		return below;
+	});
+}
+
+/** Runs of columns in which something was recorded. */
+export function runs(values: readonly (number | null)[]): [number, number][] {
+	const found: [number, number][] = [];
+	for (const [column, value] of values.entries()) {
+		if (value === null) continue;
+		const last = found.at(-1);
+		if (last && last[1] === column) last[1] = column + 1;
+		else found.push([column, column + 1]);
+	}
+	return found;
+}
+
+/** The largest of the values in columns from `first` up to `past`, 0 where there are none. */
+export function mostOf(values: readonly (readonly (number | null)[])[], first: number, past: number): number {
+	let most = 0;
+	for (const row of values)
+		for (let c = Math.max(0, first); c < Math.min(past, row.length); c++) most = Math.max(most, row[c] ?? 0);
+	return most;
+}
+
+const LADDER = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10];
+
+/** The end of an axis that holds a value: a round number above it, so that it moves seldom while values do. */
+export function ceiling(most: number): number {
+	if (!(most > 0)) return 1;
+	const power = 10 ** Math.floor(Math.log10(most));
+	const step = LADDER.find((each) => each * power >= 1.04 * most) ?? 12;
+	return step * power;
+}
+
+/** What a line or an area is drawn by: where columns lie in time, and where a value lies in the plot. */
+export interface Plot {
+	frame: Frame;
+	interval: number;
+	y: (value: number) => number;
+}
+
+/** Draw a layer's upper edge over the runs in which it is known; `fill` down to `floor`, which may be the edge below. */
+export function paintLayer(
+	context: CanvasRenderingContext2D,
+	{ frame: { box, span }, interval, y }: Plot,
+	values: readonly (number | null)[],
+	{ colour, width, tint }: { colour: string; width: number; tint: number },
+): void {
+	const [first, past] = columnsIn(span, interval, values.length);
+	context.fillStyle = context.strokeStyle = colour;
+	context.lineWidth = width;
+	context.lineJoin = "round";
+	for (const [start, end] of runs(values.slice(first, past))) {
+		const edge = stairs(values, first + start, first + end, interval, box, span, y);
+		if (tint > 0) {
+			const area = new Path2D(edge);
+			area.lineTo(xPixel(box, span, (first + end) * interval), box.top + box.height);
+			area.lineTo(xPixel(box, span, (first + start) * interval), box.top + box.height);
+			context.globalAlpha = tint;
+			context.fill(area);
+			context.globalAlpha = 1;
+		}
+		if (width > 0) context.stroke(edge);
+	}
+}
+
+/** Columns that lie in a span, at least in part: the first, and one past the last. */
+export function columnsIn(span: Span, interval: number, columns: number): [number, number] {
+	const first = Math.max(0, Math.floor(span.from / interval));
+	return [first, Math.max(first, Math.min(columns, Math.ceil(span.to / interval)))];
+}
+
+/**
+ * The upper edge of columns as a path. Where several columns share a pixel the path goes through the least and the most of them,
+ * so that no peak is lost and no more is drawn than can be seen.
+ */
+function stairs(
+	values: readonly (number | null)[],
+	from: number,
+	to: number,
+	interval: number,
+	box: Box,
+	span: Span,
+	y: (value: number) => number,
+): Path2D {
+	const path = new Path2D();
+	const x = (column: number) => xPixel(box, span, column * interval);
+	path.moveTo(x(from), y(values[from] ?? 0));
+	const wide = x(from + 1) - x(from);
+	const joined = wide >= 1 ? 1 : Math.ceil(1 / wide);
+	for (let column = from; column < to; column += joined) {
+		const end = Math.min(to, column + joined);
+		let [least, most] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+		for (let c = column; c < end; c++) {
+			const value = values[c] ?? 0;
+			least = Math.min(least, value);
+			most = Math.max(most, value);
+		}
+		if (joined > 1) path.lineTo(x(column), y(least));
+		path.lineTo(x(column), y(most));
+		path.lineTo(x(end), y(joined > 1 ? (values[end - 1] ?? 0) : most));
+	}
+	return path;
+}

@@ -1,0 +1,140 @@
+import type { SeriesAnswer, StackAnswer } from "../generated/api";
+import type { ThemeColours } from "../generated/heatmap";
+import type { Content, Words } from "./content";
+import type { Frame } from "./frame";
+import { ceiling, columnsIn, type Layer, layersOf, mostOf, paintLayer, runs, stacked } from "./lines";
+import { type Axis, type Box, type Span, yPixel } from "./spaces";
+import { linearTicks, type Tick } from "./ticks";
+
+/** What is painted of numbers over time, and how. */
+export interface NumbersLook {
+	answer: SeriesAnswer | StackAnswer;
+	/** Whether layers stand on each other. */
+	stacked: boolean;
+	highlights: readonly string[];
+	mode: "highlight" | "isolate" | "exclude" | "rainbow";
+	colour: (key: string) => string;
+	/** How a value is said. */
+	words: (value: number | null) => string;
+	/** The grey of layers that are there but not highlighted. */
+	faint: string;
+}
+
+/** Layers as a mode shows them: those that the axis is made for first, then others in grey. */
+export function chosenLayers(look: Pick<NumbersLook, "answer" | "highlights" | "mode" | "colour" | "faint">): {
+	layers: Layer[];
+	behind: Layer[];
+} {
+	const all = layersOf(look.answer, look.colour);
+	const marked = new Set(look.highlights);
+	const chosen = all.filter((layer) => marked.has(layer.name));
+	const others = all.filter((layer) => !marked.has(layer.name));
+	if (chosen.length === 0 || look.mode === "rainbow") return { layers: all, behind: [] };
+	if (look.mode === "exclude") return { layers: others, behind: [] };
+	const behind = look.mode === "isolate" ? [] : others.map((layer) => ({ ...layer, colour: look.faint }));
+	return { layers: chosen, behind };
+}
+
+const MOST_WORDS = 12;
+
+/** Numbers over time: lines, or areas that stand on each other. */
+export class Numbers implements Content {
+	readonly origin: number;
+	readonly interval: number;
+	readonly columns: number;
+	readonly hatched: [number, number][];
+	readonly lost: readonly [number, number][];
+	readonly cells = null;
+	readonly layers: Layer[];
+	readonly #behind: Layer[];
+	/** Values where layers are painted, those behind last. */
+	readonly #edges: (readonly (number | null)[])[];
+	#high = 1;
+
+	constructor(readonly look: NumbersLook) {
+		const { answer } = look;
+		const { layers, behind } = chosenLayers(look);
+		this.layers = layers;
+		this.#behind = behind;
+		this.#edges = look.stacked ? stacked([...layers, ...behind]) : [...layers, ...behind].map((layer) => layer.values);
+		this.origin = answer.t0_ns;
+		this.interval = answer.interval_ns;
+		const values = answer.kind === "series" ? answer.values : (answer.keys[0]?.values ?? answer.others?.values ?? []);
+		this.columns = values.length;
+		this.hatched = gapsOf(values).map(([from, to]) => [from * this.interval, to * this.interval]);
+		this.lost = answer.lost_by_column;
+	}
+
+	get axis(): Axis {
+		return { low: 0, high: this.#high, scale: "linear" };
+	}
+
+	settle(shown: Span): boolean {
+		const [first, past] = columnsIn(shown, this.interval, this.columns);
+		const high = ceiling(mostOf(this.#edges.slice(0, this.layers.length), first, past));
+		if (high === this.#high) return false;
+		this.#high = high;
+		return true;
+	}
+
+	ticks(): Tick[] {
+		const { unit } = this.look.answer;
+		const [factor, after] = unit === "1" ? [100, " %"] : [1, unit.endsWith("/s") ? "/s" : ""];
+		const found = linearTicks(0, factor * this.#high, 6, unit.startsWith("B") ? "B" : "");
+		return found.map(({ value, label }) => ({ value: value / factor, label: value > 0 ? `${label}${after}` : "0" }));
+	}
+
+	paint(context: CanvasRenderingContext2D, frame: Frame): void {
+		const plot = { frame, interval: this.interval, y: (value: number) => yPixel(frame.box, this.axis, value) };
+		const all = [...this.layers, ...this.#behind];
+		const edges = this.#edges;
+		// the highest first, so that what stands below is painted over it; of lines, what is behind first
+		for (let i = all.length - 1; i >= 0; i--) {
+			const layer = all[i];
+			if (!layer) continue;
+			const single = this.layers.length === 1 && i === 0;
+			const look = this.look.stacked
+				? { colour: layer.colour, width: 0, tint: 1 }
+				: { colour: layer.colour, width: i < this.layers.length ? 1.6 : 1, tint: single ? 0.18 : 0 };
+			paintLayer(context, plot, edges[i] ?? [], look);
+		}
+	}
+
+	legend(_context: CanvasRenderingContext2D, _box: Box, _colours: ThemeColours): void {
+		// the left panel is the legend
+	}
+
+	at(time: number, value: number): Words | null {
+		const column = Math.floor(time / this.interval);
+		if (column < 0 || column >= this.columns) return null;
+		const near = this.nearest(column, value);
+		const found = [...this.layers, ...this.#behind]
+			.map((layer) => ({ name: layer.name, value: layer.values[column] ?? null }))
+			.sort((one, other) => (other.value ?? -1) - (one.value ?? -1));
+		const shown = found
+			.slice(0, MOST_WORDS)
+			.map((each) => [
+				`${each.name === near && found.length > 1 ? "▸ " : ""}${each.name}`,
+				this.look.words(each.value),
+			]);
+		const left = found.length - shown.length;
+		return { ...Object.fromEntries(shown), ...(left > 0 && { "…": `${left} more` }) };
+	}
+
+	/** The layer that is painted at a value of a column, or nearest to it; "" for none. */
+	nearest(column: number, value: number): string {
+		const all = [...this.layers, ...this.#behind];
+		if (this.look.stacked) {
+			const place = this.#edges.findIndex((edge) => (edge[column] ?? -1) >= value);
+			return all[place]?.name ?? "";
+		}
+		const distance = (layer: Layer) => Math.abs((layer.values[column] ?? Number.POSITIVE_INFINITY) - value);
+		const best = all.reduce<Layer | null>((one, each) => (!one || distance(each) < distance(one) ? each : one), null);
+		return best && Number.isFinite(distance(best)) ? best.name : "";
+	}
+}
+
+/** Runs of columns in which nothing was recorded. */
+function gapsOf(values: readonly (number | null)[]): [number, number][] {
+	return runs(values.map((value) => (value === null ? 1 : null)));
+}

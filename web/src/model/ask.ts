@@ -1,0 +1,124 @@
+import type { DrawnMap, Problem, SeriesAnswer, StackAnswer, Tick } from "../generated/api";
+import { answerHeld, inlined } from "./offline";
+
+/** What is drawn: numbers over time, one or several, or a heat map. */
+export type Drawable = SeriesAnswer | StackAnswer | DrawnMap;
+
+/** Parameters of a question; those that are null or "" are left out, lists are repeated. */
+export type Words = Record<string, string | number | null | undefined | readonly string[]>;
+
+/** The service's own words of why there is no answer, with the status. */
+export class Refusal extends Error {
+	constructor(
+		readonly status: number,
+		message: string,
+	) {
+		super(message);
+	}
+}
+
+/** A question as path and query, in one order: the name under which an offline page holds its answer. */
+export function question(path: string, words: Words): string {
+	const query = new URLSearchParams();
+	for (const name of Object.keys(words).sort()) {
+		const value = words[name];
+		if (value === null || value === undefined || value === "") continue;
+		for (const each of typeof value === "object" ? value : [plain(value)]) query.append(name, each);
+	}
+	const text = query.toString();
+	return text ? `${path}?${text}` : path;
+}
+
+/** An address of the service. */
+export const address = (path: string, words: Words): string => `/api/v1/${question(path, words)}`;
+
+/** Moments in ns are sent whole. */
+const plain = (value: string | number) =>
+	typeof value === "number" && Math.abs(value) > 2 ** 53 ? String(BigInt(Math.round(value))) : String(value);
+
+/** Questions that were answered, the latest last: what a file that is shared has to hold. */
+const answered = new Set<string>();
+const REMEMBERED = 500;
+
+export const asked = (): string[] => [...answered];
+
+/** Ask once; a refusal becomes an error with the service's own words. */
+export async function ask<T>(path: string, words: Words = {}, signal?: AbortSignal): Promise<T> {
+	if (inlined()) return answerHeld<T>(path, words);
+	const response = await reach(address(path, words), {
+		headers: { accept: "application/json" },
+		signal: signal ?? null,
+	});
+	const found = (await response.json()) as T;
+	remember(question(path, words));
+	return found;
+}
+
+function remember(name: string): void {
+	answered.delete(name);
+	answered.add(name);
+	for (const first of answered) if (answered.size > REMEMBERED) answered.delete(first);
+}
+
+/** Ask for what is kept as a file. */
+export async function file(path: string, words: Words): Promise<Blob> {
+	return (await reach(address(path, words), {})).blob();
+}
+
+/** Change something; what the service answers, null where it answers nothing. */
+export async function tell<T>(method: "PUT" | "POST" | "DELETE", path: string, body?: unknown): Promise<T> {
+	const response = await reach(`/api/v1/${path}`, {
+		method,
+		headers: { accept: "application/json", "content-type": "application/json" },
+		body: body === undefined ? null : JSON.stringify(body),
+	});
+	const text = await response.text();
+	return (response.headers.get("content-type")?.includes("json") && text ? JSON.parse(text) : text || null) as T;
+}
+
+async function reach(url: string, options: RequestInit): Promise<Response> {
+	const response = await fetch(url, options);
+	if (response.ok) return response;
+	if (response.status === 401) throw new Refusal(401, "The token has changed: open the address that iolab printed.");
+	throw new Refusal(response.status, inWords((await response.json().catch(() => null)) as Problem | null));
+}
+
+/** What is heard of a recording that is followed. */
+export interface Heard {
+	tick: (tick: Tick) => void;
+	answer: (answer: Drawable) => void;
+	problem: (words: string) => void;
+	lost: (gone: boolean) => void;
+}
+
+const CLOSED = 2;
+const AGAIN = 2000;
+
+/** Follow a recording until what is returned is called. A stream that was refused, as by a service that begins anew, is opened again. */
+export function follow(words: Words, heard: Heard): () => void {
+	let source: EventSource;
+	let timer: ReturnType<typeof setTimeout> | undefined;
+	const open = () => {
+		source = new EventSource(address("stream", words));
+		const on = <T>(name: string, take: (data: T) => void) =>
+			source.addEventListener(name, (event) => take(JSON.parse((event as MessageEvent<string>).data) as T));
+		on<Tick>("tick", heard.tick);
+		on<Drawable>("answer", heard.answer);
+		on<Problem>("problem", (problem) => heard.problem(inWords(problem)));
+		source.onopen = () => heard.lost(false);
+		source.onerror = () => {
+			heard.lost(true);
+			if (source.readyState === CLOSED) timer = setTimeout(open, AGAIN);
+		};
+	};
+	open();
+	return () => {
+		clearTimeout(timer);
+		source.close();
+	};
+}
+
+function inWords(problem: Problem | null): string {
+	if (!problem) return "The service answered with something that is no answer.";
+	return problem.hint ? `${problem.error}; ${problem.hint}` : problem.error;
+}

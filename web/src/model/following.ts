@@ -1,0 +1,75 @@
+import { computed, effect, untracked } from "@preact/signals";
+import { follow, type Heard } from "./ask";
+import { forgetAsked, heldOf, show, unreachable } from "./held";
+import { inlined } from "./offline";
+import { type GraphSpec, MOST, recordings, sheet, tick } from "./worksheet";
+
+/** Keys of a breakdown that an answer names; the rest is added up. */
+export const TOP = 30;
+/** Seconds that a stream follows at most; what is longer is asked for anew. */
+const LONGEST = 3600;
+
+/** The seconds up to now that the stream brings for a graph, 0 where it brings none. */
+export function streamedSeconds(spec: GraphSpec): number {
+	const { time } = sheet.value;
+	if (!spec.synced || spec.source || !("live" in time) || time.live > LONGEST) return 0;
+	return grows.value ? time.live : 0;
+}
+
+/** Whether the recording is still being recorded. */
+const grows = computed(() => {
+	const { recording } = sheet.value;
+	return !inlined() && (recordings.value.find((each) => each.name === recording)?.live ?? false);
+});
+
+/** What the stream is asked for; while no graph follows, it only ticks. */
+const wanted = computed(() => {
+	if (!grows.value) return "";
+	const { recording, graphs } = sheet.value;
+	const followed = graphs.filter((each) => streamedSeconds(each) > 0);
+	const names = new Set(followed.map((each) => heldOf(each.id).name.value).filter(Boolean));
+	const seconds = followed[0] ? streamedSeconds(followed[0]) : 1;
+	return JSON.stringify({ recording, statistic: [...names].sort().slice(0, MOST), seconds });
+});
+
+/** Follow the recording by one stream; what is returned ends it. `back` is called when the service is there again. */
+export function following(back: () => void): () => void {
+	return effect(() => {
+		if (!wanted.value) return undefined;
+		const words = JSON.parse(wanted.value) as { recording: string; statistic: string[]; seconds: number };
+		return follow({ ...words, top: TOP, drawn: "true" }, heard(back));
+	});
+}
+
+function heard(back: () => void): Heard {
+	const followed = () => untracked(() => sheet.value.graphs.filter((each) => streamedSeconds(each) > 0));
+	return {
+		tick: (now) => {
+			unreachable.value = false;
+			tick.value = now;
+			if (now.live) return;
+			recordings.value = recordings.value.map((each) =>
+				each.name === now.recording ? { ...each, live: false } : each,
+			);
+		},
+		answer: (answer) => {
+			for (const spec of followed()) {
+				const held = heldOf(spec.id);
+				if (held.name.peek() === answer.statistic) show(held, answer);
+			}
+		},
+		problem: (words) => {
+			for (const spec of followed()) {
+				const held = heldOf(spec.id);
+				if (words.startsWith(`${held.name.peek()}: `)) held.problem.value = words;
+			}
+		},
+		lost: (gone) => {
+			const again = unreachable.peek() && !gone;
+			unreachable.value = gone;
+			if (!again) return;
+			forgetAsked();
+			back();
+		},
+	};
+}

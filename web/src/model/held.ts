@@ -1,0 +1,67 @@
+import { type Signal, signal } from "@preact/signals";
+import type { Drawable } from "./ask";
+
+/** What is known of a graph: its answer, why there is none, and what was asked. */
+export interface Held {
+	answer: Signal<Drawable | null>;
+	problem: Signal<string>;
+	waits: Signal<boolean>;
+	asked: string;
+	/** The recording, statistic and source of that. */
+	about: string;
+	/** When it began to move, in ms. */
+	moved: number;
+	/** When it was asked for, in ms. */
+	at: number;
+	/** The name under which the stream answers, "" until the service has accepted the statistic. */
+	name: Signal<string>;
+	stop: AbortController | null;
+	timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+/** Whether the service is not reached; the page goes on by itself when it is. */
+export const unreachable = signal(false);
+
+const all = new Map<string, Held>();
+
+/** What is held of a graph, by its id. */
+export function heldOf(id: string): Held {
+	const known = all.get(id);
+	if (known) return known;
+	const made: Held = {
+		answer: signal(null),
+		problem: signal(""),
+		waits: signal(false),
+		asked: "",
+		about: "",
+		moved: 0,
+		at: 0,
+		name: signal(""),
+		stop: null,
+		timer: undefined,
+	};
+	all.set(id, made);
+	return made;
+}
+
+/** Put an answer on its graph. */
+export function show(held: Held, answer: Drawable): void {
+	unreachable.value = false;
+	held.problem.value = "";
+	held.answer.value = answer;
+}
+
+/** Ask anew for everything. */
+export function forgetAsked(): void {
+	for (const each of all.values()) each.asked = "";
+}
+
+/** Drop what is held of all graphs but these. */
+export function keepOnly(ids: ReadonlySet<string>): void {
+	for (const [id, each] of all) {
+		if (ids.has(id)) continue;
+		clearTimeout(each.timer);
+		each.stop?.abort();
+		all.delete(id);
+	}
+}

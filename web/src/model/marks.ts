@@ -1,0 +1,53 @@
+import { effect, signal, untracked } from "@preact/signals";
+import type { Losses, Mark, Marks } from "../generated/api";
+import { ask } from "./ask";
+import { type Span, sheet } from "./worksheet";
+
+/** The marks of the recording that is shown, and the times in which nothing was recorded. */
+const found = signal<{ found: Mark[]; left: number; gaps: Span[] }>({ found: [], left: 0, gaps: [] });
+
+export const marks = {
+	get value() {
+		return found.value;
+	},
+	refresh(): void {
+		void load(untracked(() => sheet.value.recording));
+	},
+};
+
+/** Keep them those of the recording that is shown. */
+export function followMarks(): () => void {
+	let before = "";
+	return effect(() => {
+		const { recording } = sheet.value;
+		if (recording === before || !recording) return;
+		before = recording;
+		found.value = { found: [], left: 0, gaps: [] };
+		void load(recording);
+	});
+}
+
+async function load(recording: string): Promise<void> {
+	try {
+		const [named, lost] = await Promise.all([ask<Marks>("marks", { recording }), ask<Losses>("losses", { recording })]);
+		if (recording !== sheet.peek().recording) return;
+		found.value = { found: named.marks, left: named.left, gaps: lost.gaps.map(([from, until]) => ({ from, until })) };
+	} catch {
+		// a page without marks is still a page; what is wrong with the recording is said elsewhere
+	}
+}
+
+/** The time of a mark with a little around it; one that lasts goes up to now. */
+export function markSpan(mark: Mark, now: number): Span {
+	const until = Math.max(mark.until_ns ?? now, mark.from_ns + 1e6);
+	const margin = 0.02 * (until - mark.from_ns);
+	return { from: mark.from_ns - margin, until: until + margin };
+}
+
+/** Where a run's report is, null where the mark is of no run that is served. */
+export function markLink(mark: Mark): string | null {
+	const { report, run } = mark.facts as { report?: unknown; run?: unknown };
+	return typeof report === "string" && typeof run === "string"
+		? `/report/${encodeURIComponent(report)}#run=${encodeURIComponent(run)}`
+		: null;
+}

@@ -1,0 +1,158 @@
+import type { Extremes } from "../generated/api";
+import { ask, question } from "./ask";
+import { wordsOf } from "./feed";
+import { around, lengthOf, middleOf, moved, nextMultiple, zoomed } from "./times";
+import {
+	cursor,
+	edit,
+	facts,
+	focus,
+	type GraphSpec,
+	refused,
+	SECOND,
+	type Span,
+	setSpan,
+	sheet,
+	time,
+	whole,
+} from "./worksheet";
+
+/** Moments that are jumped to one after the other. */
+const MOMENTS = 50;
+
+/** The graph that keys act on. */
+export const focused = (): GraphSpec | undefined => sheet.value.graphs.find((each) => each.id === focus.value);
+
+/** The time that is moved: the worksheet's, or that of the focused graph where it has its own. */
+export function shown(): Span {
+	const spec = focused();
+	return spec && !spec.synced ? (spec.span ?? time.value) : time.value;
+}
+
+function go(span: Span): void {
+	const spec = focused();
+	const round = { from: Math.round(span.from), until: Math.round(span.until) };
+	if (spec && !spec.synced) setSpan(spec, round);
+	else sheet.value = { ...sheet.value, time: round };
+}
+
+/** The length up to now that the worksheet follows, in seconds; 0 while it stands. */
+function following(): number {
+	const spec = focused();
+	return "live" in sheet.value.time && (!spec || spec.synced) ? sheet.value.time.live : 0;
+}
+
+/** Earlier (share < 0) or later, by a share of what is shown. */
+export const move = (share: number): void => go(moved(shown(), whole.value, share));
+
+/** Closer (factor < 1) or farther, around the selected second; what follows goes on to follow. */
+export function zoom(factor: number): void {
+	const live = following();
+	if (live) sheet.value = { ...sheet.value, time: { live: Math.max(1, Math.round(live * factor)) } };
+	else go(zoomed(shown(), factor, centre()));
+}
+
+/** Show so many seconds, and the next multiple of them when they are shown already. */
+export function showUnit(seconds: number): void {
+	const live = following();
+	const times = nextMultiple(live ? live * SECOND : lengthOf(shown()), seconds);
+	if (live) sheet.value = { ...sheet.value, time: { live: times * seconds } };
+	else go(around(centre(), times * seconds * SECOND));
+}
+
+/** The latest; what is still recorded is followed. */
+export function toNow(): void {
+	const length = lengthOf(shown());
+	if (facts.value?.live) {
+		sheet.value = { ...sheet.value, time: { live: Math.max(1, Math.round(length / SECOND)) } };
+		return;
+	}
+	const { until } = whole.value;
+	go({ from: until - length, until });
+}
+
+/** Hold what is shown, or follow again. */
+export function pause(): void {
+	if ("live" in sheet.value.time) sheet.value = { ...sheet.value, time: standing() };
+	else toNow();
+}
+
+/** All that was recorded. */
+export const showWhole = (): void => go(whole.value);
+
+/** The part of time between two moments, of all graphs. */
+export function showSpan(span: Span): void {
+	sheet.value = { ...sheet.value, time: { from: Math.round(span.from), until: Math.round(span.until) } };
+}
+
+/** What is shown, as a part of time that stays. */
+export function standing(): Span {
+	const { from, until } = time.value;
+	return { from: Math.round(from), until: Math.round(until) };
+}
+
+function centre(): number {
+	const span = shown();
+	const at = cursor.value ? middleOf(cursor.value) : middleOf(span);
+	return at >= span.from && at < span.until ? at : middleOf(span);
+}
+
+let visited = { question: "", moments: [] as Span[], next: 0 };
+
+/** Select the moment of the least or largest value that a graph shows; asked again, the next one. */
+export async function jump(spec: GraphSpec, kind: "max" | "min"): Promise<void> {
+	if ("live" in sheet.value.time && spec.synced) sheet.value = { ...sheet.value, time: standing() };
+	const { recording, statistic, source, from, to, interval } = wordsOf(
+		sheet.value.graphs.find((each) => each.id === spec.id) ?? spec,
+	);
+	const words = { recording, statistic, source, from, to, interval, kind, count: MOMENTS };
+	const name = question("extremes", words);
+	try {
+		if (visited.question !== name) {
+			const { moments } = await ask<Extremes>("extremes", words);
+			visited = {
+				question: name,
+				moments: moments.map((each) => ({ from: each.from_ns, until: each.until_ns })),
+				next: 0,
+			};
+		}
+		const found = visited.moments[visited.next++ % Math.max(1, visited.moments.length)];
+		refused.value = found ? "" : "Nothing was recorded in this time.";
+		if (!found) return;
+		cursor.value = found;
+		edit(spec.id, { panel: "second" });
+	} catch (error) {
+		refused.value = error instanceof Error ? error.message : String(error);
+	}
+}
+
+/** Compare with the time just before, or no more. */
+export function compare(): void {
+	if (sheet.value.compare) {
+		sheet.value = { ...sheet.value, compare: null };
+		return;
+	}
+	const now = standing();
+	const length = lengthOf(now);
+	const frozen = "live" in sheet.value.time ? now : sheet.value.time;
+	sheet.value = { ...sheet.value, time: frozen, compare: { from: now.from - length, until: now.from } };
+}
+
+/** Move the time that is compared with. */
+export function moveCompared(share: number): void {
+	const { compare: other } = sheet.value;
+	if (other) sheet.value = { ...sheet.value, compare: moved(other, whole.value, share) };
+}
+
+/** A graph with a time of its own, or back with the others. */
+export function sync(spec: GraphSpec): void {
+	if (spec.synced) edit(spec.id, { synced: false, span: standing() });
+	else edit(spec.id, { synced: true, span: null });
+}
+
+/** All graphs show the time of this one. */
+export function syncAll(spec: GraphSpec): void {
+	const span = spec.synced ? null : spec.span;
+	const graphs = sheet.value.graphs.map((each) => ({ ...each, synced: true, span: null }));
+	sheet.value = { ...sheet.value, graphs, ...(span ? { time: span } : {}) };
+}

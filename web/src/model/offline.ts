@@ -1,0 +1,44 @@
+import type { RecordingFacts, StatisticFacts } from "../generated/api";
+import { question, Refusal, type Words } from "./ask";
+import type { Worksheet } from "./worksheet";
+
+/** A worksheet in one file: what it shows, and the answers to everything that it asks, by path and sorted query. */
+export interface Inlined {
+	worksheet: Worksheet;
+	recordings: RecordingFacts[];
+	statistics: StatisticFacts[];
+	answers: Record<string, unknown>;
+}
+
+let found: Inlined | null | undefined;
+
+/** The answers that this page holds itself, null where it asks a service. */
+export function inlined(): Inlined | null {
+	if (found === undefined) {
+		const text = typeof document === "undefined" ? null : document.getElementById("iolab-answers")?.textContent;
+		found = text ? (JSON.parse(text) as Inlined) : null;
+	}
+	return found;
+}
+
+/** The answer that this page holds itself; a refusal where it holds none. */
+export function answerHeld<T>(path: string, words: Words): T {
+	const answers = inlined()?.answers ?? {};
+	const name = question(path, words);
+	const near = Object.keys(answers).find((each) => timeless(each) === timeless(name));
+	// what is drawn over time can be looked at closer, and what is told of a time only of that one
+	const overTime = words.drawn === "true" || path === "layers";
+	const found = answers[name] ?? (overTime && near ? answers[near] : undefined);
+	if (found === undefined)
+		throw new Refusal(0, near ? OTHER_TIME : "This file holds no answer to that: ask where it was made.");
+	return found as T;
+}
+
+const OTHER_TIME = "The file holds this for the time that was shared only.";
+
+function timeless(name: string): string {
+	const [path, query = ""] = name.split("?");
+	const words = new URLSearchParams(query);
+	for (const each of ["from", "to", "interval"]) words.delete(each);
+	return `${path}?${words}`;
+}

@@ -1,0 +1,115 @@
+import { computed, effect, signal, untracked } from "@preact/signals";
+import type { Recordings, Statistics } from "../generated/api";
+import { ask } from "./ask";
+import { feed } from "./feed";
+import { unreachable } from "./held";
+import { inlined } from "./offline";
+import { formatPlace, parsePlace } from "./place";
+import { readWorksheet } from "./reading";
+import { catalogue, facts, recordings, sheet, tick, type Worksheet, whole } from "./worksheet";
+
+/** Pages besides the worksheet. */
+export type View = "worksheet" | "kept" | "alerts";
+export const view = signal<View>("worksheet");
+/** Whether the page was saved to a file, and there is no service to ask. */
+export const offline = computed(() => inlined() !== null);
+
+const WRITES = 250;
+const AGAIN = 2000;
+
+/** Find out what there is, show what the address says, and keep the address true. */
+export async function begin(): Promise<void> {
+	const held = inlined();
+	recordings.value = held?.recordings ?? (await ask<Recordings>("recordings")).recordings;
+	if (recordings.value.length === 0) throw new Error("Nothing is served.");
+	await show(
+		held ? readWorksheet(held.worksheet) : parsePlace(location.hash.length > 1 ? location.hash : location.search),
+	);
+	feed();
+	if (held) return;
+	effect(remember);
+	effect(recover);
+	effect(refresh);
+	addEventListener("hashchange", () => {
+		if (location.hash !== written) void show(parsePlace(location.hash));
+	});
+}
+
+/** Show a worksheet; one that names no recording that is served shows the first. */
+export async function show(asked: Worksheet): Promise<void> {
+	const found = recordings.value.find((each) => each.name === asked.recording) ?? recordings.value[0];
+	await choose(found?.name ?? "", asked);
+}
+
+/** Show a recording, with the graphs of a worksheet, or those that are shown now. */
+export async function choose(name: string, asked: Worksheet = sheet.value): Promise<void> {
+	const found = recordings.value.find((each) => each.name === name);
+	if (name !== sheet.value.recording || catalogue.value.length === 0) {
+		tick.value = null;
+		catalogue.value = inlined()?.statistics ?? (await ask<Statistics>("statistics", { recording: name })).statistics;
+	}
+	const past = found !== undefined && !found.live && "live" in asked.time;
+	const other = asked.recording !== "" && asked.recording !== name;
+	sheet.value = { ...asked, recording: name };
+	// what is no longer recorded has no present: all of it is shown
+	if (past) sheet.value = { ...sheet.value, time: whole.value };
+	else if (other) sheet.value = { ...sheet.value, time: found?.live ? { live: 60 } : whole.value, compare: null };
+}
+
+/** Ask anew what the recording can answer: what begins to be recorded can be asked for as well. */
+export async function refreshCatalogue(): Promise<void> {
+	const { recording } = sheet.peek();
+	if (inlined() || !recording) return;
+	try {
+		const found = (await ask<Statistics>("statistics", { recording })).statistics;
+		const changed = JSON.stringify(found) !== JSON.stringify(catalogue.peek());
+		if (changed && sheet.peek().recording === recording) catalogue.value = found;
+	} catch {
+		// what is known of it stays
+	}
+}
+
+const sources = computed(() =>
+	Object.keys(tick.value?.events ?? {})
+		.sort()
+		.join(),
+);
+const bare = computed(() => (facts.value?.live ?? false) && sheet.value.graphs.length === 0);
+
+/** Something new is recorded, or a worksheet that has nothing yet waits for it. */
+function refresh(): (() => void) | undefined {
+	if (sources.value) void untracked(refreshCatalogue);
+	if (!bare.value) return undefined;
+	const asking = setInterval(refreshCatalogue, AGAIN);
+	return () => clearInterval(asking);
+}
+
+let written = "";
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** The address says what is shown. */
+function remember(): void {
+	const text = `#${formatPlace(sheet.value)}`;
+	clearTimeout(timer);
+	timer = setTimeout(() => {
+		written = text;
+		history.replaceState(null, "", `${location.pathname}${text}`);
+		written = location.hash;
+	}, WRITES);
+}
+
+/** What is served may be another one when the service is there again. */
+function recover(): (() => void) | undefined {
+	if (!unreachable.value) return undefined;
+	const asking = setInterval(async () => {
+		try {
+			const found = (await ask<Recordings>("recordings")).recordings;
+			recordings.value = found;
+			unreachable.value = false;
+			if (!untracked(() => facts.value) && found[0]) await choose(found[0].name);
+		} catch {
+			// it is asked again
+		}
+	}, AGAIN);
+	return () => clearInterval(asking);
+}

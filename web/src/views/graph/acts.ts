@@ -1,0 +1,157 @@
+import { snapped as grown, wholeAxis } from "../../canvas/cells";
+import { Heat } from "../../canvas/heat";
+import { Numbers } from "../../canvas/numbers";
+import { placeOf } from "../../canvas/rows";
+import { areaOf, xTime, yValue, zoomAxis } from "../../canvas/spaces";
+import { breakdownOf } from "../../model/names";
+import { moved, spanWords, zoomed } from "../../model/times";
+import { cursor, edit, type GraphSpec, SECOND, setSpan, sheet, spanOf, whole } from "../../model/worksheet";
+import type { Drawn } from "./drawing";
+import { type Mark, stateOf } from "./state";
+
+/** A place on the canvas, in its pixels. */
+export type Point = [x: number, y: number];
+
+/** A step of the crosshair: a column, or a row. */
+export const stepX = ({ box, span, content }: Drawn) =>
+	Math.max(4, (box.width * (content?.interval ?? 1)) / Math.max(1, span.to - span.from));
+export const stepY = ({ box }: Drawn) => Math.max(4, box.height / 40);
+
+/** What stands at a point, in words; null for nothing. */
+export function said(drawn: Drawn, point: Point): Record<string, string> | null {
+	const { box, span, content } = drawn;
+	const [x, y] = point;
+	if (!content || x < box.left || x > box.left + box.width || y < box.top) return null;
+	const time = xTime(box, span, x);
+	const column = Math.floor(time / content.interval);
+	const columns = content.cells ?? { first: 0, joined: 1 };
+	const first = columns.first + Math.floor((column - columns.first) / columns.joined) * columns.joined;
+	const from = content.origin + first * content.interval;
+	const words = {
+		time: spanWords({ from, until: from + columns.joined * content.interval }, whole.peek().from),
+	};
+	const under = y - box.top - box.height;
+	if (under > 0) {
+		if (under > 10 || content.lost.length === 0) return null;
+		const lost = content.lost.filter(([each]) => each >= first && each < first + columns.joined);
+		const sum = lost.reduce((all, [, count]) => all + count, 0);
+		return { ...words, lost: lost.length === 0 ? "nothing" : sum === 0 ? "nobody knows how many" : String(sum) };
+	}
+	const found = content.at(time, yValue(box, content.axis, y));
+	if (found) return { ...words, ...found };
+	return content.hatched.some(([start, end]) => time >= start && time < end)
+		? { ...words, nothing: "was recorded here, or there was no I/O" }
+		: null;
+}
+
+/** Mark the rectangle between two corners, grown to whole cells. */
+export function mark(drawn: Drawn, [one, two]: [Point, Point]): void {
+	const { box, span, content, spec } = drawn;
+	if (!content) return;
+	const area = areaOf(box, span, content.axis, one, two);
+	const { origin } = content;
+	let found: Mark = { from: area.from, until: area.to, low: area.low, high: area.high };
+	if (content.cells) {
+		const { from, to, low, high } = grown(area, content.cells, content.interval);
+		found = { from, until: to, low, high };
+	} else {
+		const whole = (time: number, way: (value: number) => number) => way(time / content.interval) * content.interval;
+		found = {
+			from: whole(area.from, Math.floor),
+			until: whole(area.to, Math.ceil),
+			low: content.axis.low,
+			high: content.axis.high,
+		};
+	}
+	stateOf(spec.id).mark.value = { ...found, from: found.from + origin, until: found.until + origin };
+}
+
+/** Corners over all of time that is shown. */
+export const wide = ({ box }: Drawn, one: Point, two: Point): [Point, Point] => [
+	[box.left, one[1]],
+	[box.left + box.width, two[1]],
+];
+
+/** Show the marked part alone: its values, and its time where that is wished. */
+export function zoomTo(spec: GraphSpec, { low, high, from, until }: Mark, inTime: boolean): void {
+	const state = stateOf(spec.id);
+	if (state.content.value instanceof Heat) edit(spec.id, { rows: { low, high } });
+	if (inTime) setSpan(spec, round({ from, until }));
+	state.mark.value = null;
+}
+
+/** Select the second at a point, or none where it is selected already; a mark goes first. */
+export function click(drawn: Drawn, point: Point): void {
+	const { box, span, content, spec } = drawn;
+	const state = stateOf(spec.id);
+	if (state.mark.value) {
+		state.mark.value = null;
+		return;
+	}
+	if (!content) return;
+	const length = Math.max(content.interval, Math.min(SECOND, (span.to - span.from) / 20));
+	const from = Math.floor((xTime(box, span, point[0]) + content.origin) / length) * length;
+	const before = cursor.value;
+	const same = before && before.from === from && before.until === from + length;
+	cursor.value = same ? null : { from, until: from + length };
+	for (const each of sheet.value.graphs)
+		if (each.id === spec.id || (each.synced && spec.synced)) edit(each.id, { panel: same ? "average" : "second" });
+}
+
+/** Open the menu of what stands at a point: a layer, or a row of a map. `left`, `top`: where, in the window. */
+export function openMenu(drawn: Drawn, [x, y]: Point, left: number, top: number): void {
+	const { box, span, content, spec } = drawn;
+	const state = stateOf(spec.id);
+	const field = breakdownOf(spec.statistic);
+	if (!content || !field) return;
+	const value = yValue(box, content.axis, y);
+	if (content instanceof Numbers) {
+		const column = Math.floor(xTime(box, span, x) / content.interval);
+		const key = content.nearest(column, value);
+		if (!state.items.value.some((item) => item.key === key && item.single)) return;
+		state.menu.value = { x: left, y: top, about: { field, value: key } };
+		return;
+	}
+	const marked = state.mark.value;
+	const { cells } = content;
+	const row = cells ? placeOf(cells.edges, value) : -1;
+	const [low, high] = marked ? [marked.low, marked.high] : [cells?.edges[row] ?? value, cells?.edges[row + 1] ?? value];
+	state.menu.value = { x: left, y: top, about: { field, low, high } };
+}
+
+/** Earlier (share < 0) or later by a share of what is shown. */
+export function pan({ spec }: Drawn, share: number): void {
+	setSpan(spec, round(moved(spanOf(spec), whole.peek(), share)));
+}
+
+/** Longer (factor > 1) or shorter, keeping what is at `x`; what follows goes on to follow. */
+export function zoomTime(drawn: Drawn, x: number, factor: number): void {
+	const { spec, box } = drawn;
+	const { time } = sheet.value;
+	if (spec.synced && "live" in time) {
+		const next = time.live * factor;
+		const live = Math.max(2, factor > 1 ? Math.ceil(next) : Math.floor(next));
+		sheet.value = { ...sheet.value, time: { live } };
+		return;
+	}
+	const span = spanOf(spec);
+	const about = span.from + ((x - box.left) / box.width) * (span.until - span.from);
+	setSpan(spec, round(zoomed(span, factor, about)));
+}
+
+/** More (factor > 1) or fewer values of a map, keeping what is at `y`. */
+export function zoomValues(drawn: Drawn, y: number, factor: number): void {
+	const { content, box, spec } = drawn;
+	if (!(content instanceof Heat)) return;
+	const whole = wholeAxis(content.look.group, content.axis.scale, 0);
+	const { low, high } = zoomAxis(content.axis, whole, yValue(box, content.axis, y), factor);
+	edit(spec.id, { rows: low <= whole.low && high >= whole.high ? null : { low, high } });
+}
+
+/** A span in whole ns. */
+export const round = ({ from, until }: { from: number; until: number }) => ({
+	from: Math.round(from),
+	until: Math.round(until),
+});
+export const clamp = (value: number, low: number, size: number) => Math.min(low + size, Math.max(low, value));
+export const distance = (one: Point, two: Point) => Math.hypot(one[0] - two[0], one[1] - two[1]);

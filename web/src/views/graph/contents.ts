@@ -1,0 +1,125 @@
+import { useMemo } from "preact/hooks";
+import type { Content, Words } from "../../canvas/content";
+import { Heat, type Look, type Part } from "../../canvas/heat";
+import { hueOf, REST } from "../../canvas/hues";
+import { Numbers } from "../../canvas/numbers";
+import type { DrawnMap, Layers, SeriesAnswer, StackAnswer } from "../../generated/api";
+import type { SparseCounts } from "../../generated/heatmap";
+import type { Drawable } from "../../model/ask";
+import { wordsOf } from "../../model/feed";
+import { colours } from "../../model/heatmap";
+import { follows, type GraphSpec } from "../../model/worksheet";
+import { useAsked, useRested } from "./asked";
+import { hues, type Item, stateOf } from "./state";
+import { counted, percent, rate, rowWords } from "./values";
+
+/** Keys that a map is told apart by at most. */
+const MOST_LAYERS = 7;
+
+/** The keys whose own maps are needed to paint a map as it is asked for. */
+export function layerKeys(spec: GraphSpec, items: readonly Item[]): string[] {
+	if (!spec.by) return [];
+	const named = items.filter((item) => item.single).map((item) => item.key);
+	if (spec.mode === "rainbow") return [...new Set([...spec.highlights, ...named])].slice(0, MOST_LAYERS);
+	return spec.highlights.slice(0, MOST_LAYERS);
+}
+
+/** The maps of the keys that are highlighted, asked for with the graph's columns. */
+export function useLayers(
+	spec: GraphSpec,
+	answer: Drawable | null,
+): {
+	layers: Layers | null;
+	problem: string;
+	waits: boolean;
+} {
+	const { items } = stateOf(spec.id);
+	const keys = answer?.kind === "map" ? layerKeys(spec, items.value) : [];
+	const base = useRested(() => wordsOf(spec), 120, [spec]);
+	const { top: _, drawn: __, ...words } = base;
+	const asked = useAsked<Layers>(
+		"layers",
+		keys.length > 0 ? { ...words, by: spec.by, key: keys, rest: "true" } : null,
+		follows.peek() ? 1000 : 60,
+	);
+	const { found } = asked;
+	const suits = found && found.by === spec.by && keys.every((key) => found.keys.includes(key));
+	const layers = keys.length > 0 && suits ? found : null;
+	const problem = keys.length > 0 ? asked.problem : "";
+	return { layers, problem, waits: keys.length > 0 && !layers && !problem };
+}
+
+/** What a graph paints; null before the first answer, and where no I/O has such a value. */
+export function useContent(spec: GraphSpec, answer: Drawable | null, layers: Layers | null): Content | null {
+	const { hatch } = colours.value;
+	return useMemo(() => {
+		if (!answer) return null;
+		return answer.kind === "map" ? heat(spec, answer, layers) : numbers(spec, answer, hatch);
+	}, [spec, answer, layers, hatch]);
+}
+
+function numbers(spec: GraphSpec, answer: SeriesAnswer | StackAnswer, faint: string): Numbers {
+	const keys = answer.kind === "stack" ? answer.keys.map((each) => each.key) : [];
+	const place = hues(spec, keys);
+	return new Numbers({
+		answer,
+		stacked: answer.kind === "stack" && spec.painter !== "line",
+		highlights: spec.highlights,
+		mode: spec.mode,
+		colour: (key) => (place(key) < 0 ? REST : hueOf(place(key))),
+		words: (value) => rate(value, answer.unit),
+		faint,
+	});
+}
+
+/** The colour of a key of a map: by its place among those that are in colour. */
+export function layerColour(spec: GraphSpec, keys: readonly string[]): (key: string) => string {
+	const place = hues(spec, keys);
+	return (key) => hueOf(place(key));
+}
+
+function heat(spec: GraphSpec, answer: DrawnMap, layers: Layers | null): Heat | null {
+	const drawn = layers?.map ?? answer;
+	const group = drawn.group;
+	const map = group?.maps[0];
+	if (!group || !map) return null;
+	const parts = layers ? (map.dimensions[0]?.parts ?? []) : [];
+	const wanted = new Set(layerKeys(spec, stateOf(spec.id).items.peek()));
+	const keys = layers?.keys ?? [];
+	const colour = layerColour(spec, [...wanted]);
+	const told = parts.map(({ cells }, i): Part => ({ key: keys[i] ?? "", colour: colour(keys[i] ?? ""), cells }));
+	const { shown, hued } = chosen(spec.mode, map.cells, told, (part) => wanted.has(part.key));
+	const look: Look = {
+		group,
+		map,
+		origin: drawn.t0_ns,
+		shown,
+		parts: hued,
+		kind: spec.colour,
+		scale: spec.scale,
+		crop: spec.crop,
+		rows: spec.rows,
+		// percentiles are those of all, so they stand over nothing else
+		overlays: spec.overlays && group.lines.length > 0 && shown[0] === map.cells,
+		row: (low, high): Words => ({ [group.y]: rowWords(low, high, group.unit, group.y) }),
+		words: (count, inColumn, inAll): Words => ({
+			count: counted(count, group.y),
+			share: `${percent(count / Math.max(1, inColumn))} of the column, ${percent(count / Math.max(1, inAll))} of all shown`,
+		}),
+	};
+	return new Heat(look, stateOf(spec.id).held);
+}
+
+/** What a mode paints: which counts, and which keys in their hues. `told`: maps that add up to all. */
+export function chosen(
+	mode: GraphSpec["mode"],
+	all: SparseCounts,
+	told: readonly Part[],
+	wanted: (part: Part) => boolean,
+): { shown: SparseCounts[]; hued: readonly Part[] } {
+	const [named, others] = [told.filter(wanted), told.filter((part) => !wanted(part))];
+	if (named.length === 0) return { shown: [all], hued: [] };
+	if (mode === "isolate") return { shown: named.map((part) => part.cells), hued: named.length > 1 ? named : [] };
+	if (mode === "exclude") return { shown: others.map((part) => part.cells), hued: [] };
+	return { shown: [all], hued: named };
+}

@@ -1,0 +1,198 @@
+import { untracked } from "@preact/signals";
+import { dayOf, timeTicks } from "../../canvas/clock";
+import type { Content } from "../../canvas/content";
+import {
+	lostBars,
+	MARGINS,
+	paintArea,
+	paintHatch,
+	paintStrip,
+	paintTimes,
+	paintValues,
+	STRIP,
+	timeMarks,
+	within,
+} from "../../canvas/frame";
+import { Heat } from "../../canvas/heat";
+import { Plate } from "../../canvas/plate";
+import { type Box, type Span, xPixel } from "../../canvas/spaces";
+import { quantity } from "../../canvas/ticks";
+import { colours } from "../../model/heatmap";
+import { cursor, type GraphSpec, hover, spanOf, whole } from "../../model/worksheet";
+import { stateOf } from "./state";
+import { counted, percent } from "./values";
+
+/** After so many ms without movement scales are made anew. */
+const SETTLE = 180;
+/** The page's text in CSS pixels for which the sizes of canvases are made. */
+const TEXT = 15;
+
+/** Where a graph is drawn now, and what it draws. Times are ns since the content's origin. */
+export interface Drawn {
+	box: Box;
+	span: Span;
+	/** CSS pixels in one of the canvas's: larger where the page's text is. */
+	zoom: number;
+	content: Content | null;
+	spec: GraphSpec;
+	/** Say that it moves: its scales stay until it rests. */
+	moves: () => void;
+	draw: () => void;
+}
+
+/** Draws a graph, at most once a frame. */
+export interface Drawing {
+	drawn: Drawn;
+	/** Draw with the next frame. */
+	ask: () => void;
+	/** Put the lines of the pointer and of the selected second where they belong. */
+	lines: (moment: number | null, second: { from: number; until: number } | null) => void;
+	end: () => void;
+}
+
+/** The drawing of a graph on its canvas; `now` says what it shows. */
+export function drawingOf(
+	place: HTMLElement,
+	canvas: HTMLCanvasElement,
+	now: () => { spec: GraphSpec; content: Content | null },
+): Drawing {
+	const plate = new Plate();
+	let [frame, version] = [0, 0];
+	let moving: ReturnType<typeof setTimeout> | undefined;
+	let known: Content | null = null;
+	const drawn: Drawn = {
+		box: { left: 0, top: 0, width: 1, height: 1 },
+		span: { from: 0, to: 1 },
+		zoom: 1,
+		...now(),
+		moves: () => {
+			clearTimeout(moving);
+			moving = setTimeout(() => {
+				moving = undefined;
+				ask();
+			}, SETTLE);
+		},
+		draw: () => ask(),
+	};
+	const ask = () => {
+		if (frame === 0) frame = requestAnimationFrame(draw);
+	};
+	const draw = () => {
+		frame = 0;
+		const { spec, content } = now();
+		const context = canvas.getContext("2d");
+		const width = place.clientWidth;
+		if (!context || width === 0) return;
+		const zoom = Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / TEXT || 1;
+		const ratio = devicePixelRatio * zoom;
+		const size = { width: Math.max(260, width / zoom), height: MARGINS.top + spec.height + STRIP + MARGINS.bottom };
+		sized(canvas, size, ratio, zoom);
+		const shown = untracked(() => spanOf(spec));
+		const origin = content?.origin ?? shown.from;
+		const even = (value: number) => Math.round(value * ratio) / ratio;
+		const box = {
+			left: even(MARGINS.left),
+			top: even(MARGINS.top),
+			width: even(size.width - MARGINS.left - MARGINS.right),
+			height: even(spec.height),
+		};
+		const span = { from: shown.from - origin, to: shown.until - origin };
+		Object.assign(drawn, { box, span, zoom, content, spec });
+		context.setTransform(ratio, 0, 0, ratio, 0, 0);
+		const theme = colours.peek();
+		context.fillStyle = theme.background;
+		context.fillRect(0, 0, size.width, size.height);
+		const look = { box, span, colours: theme };
+		if (content) {
+			if (content !== known) version++;
+			if ((moving === undefined || content !== known) && content.settle(span, box)) version++;
+			known = content;
+			stateOf(spec.id).outside.value = outside(content);
+			within(context, box, () => {
+				paintHatch(context, look, content.hatched);
+				plate.draw(context, content, version, { ...look, ratio });
+				marks(context, look, content, spec);
+			});
+			if (content.lost.length > 0) strip(context, look, content);
+			paintValues(context, look, content.axis, content.ticks());
+			content.legend(context, box, theme);
+		} else paintValues(context, look, { low: 0, high: 1, scale: "linear" }, []);
+		const ticks = timeTicks(origin, span.from, span.to, timeMarks(box), whole.peek().from);
+		const foot = box.top + box.height + (content && content.lost.length > 0 ? STRIP : 0);
+		paintTimes(context, look, ticks, foot, dayOf(shown.from));
+		lines(hover.peek(), cursor.peek());
+	};
+	const lines = (moment: number | null, second: { from: number; until: number } | null) => {
+		const { box, span, zoom, content } = drawn;
+		const origin = content?.origin ?? untracked(() => spanOf(drawn.spec)).from;
+		const x = (time: number) => {
+			const found = xPixel(box, span, time - origin);
+			return Math.min(box.left + box.width, Math.max(box.left, found));
+		};
+		const band = (name: string, from: number | null, until: number) => {
+			const element = place.querySelector<HTMLElement>(`:scope > .${name}`);
+			if (!element) return;
+			const gone = from === null || until - origin < span.from || from - origin > span.to;
+			element.hidden = gone;
+			if (gone) return;
+			element.style.left = `${x(from) * zoom}px`;
+			element.style.width = `${Math.max(1, (x(until) - x(from)) * zoom)}px`;
+			element.style.top = `${box.top * zoom}px`;
+			element.style.height = `${box.height * zoom}px`;
+		};
+		band("moment", moment, moment ?? 0);
+		band("second", second?.from ?? null, second?.until ?? 0);
+	};
+	const end = () => {
+		cancelAnimationFrame(frame);
+		clearTimeout(moving);
+	};
+	return { drawn, ask, lines, end };
+}
+
+/** Give a canvas its size; one that has it keeps its picture. */
+function sized(canvas: HTMLCanvasElement, size: { width: number; height: number }, ratio: number, zoom: number): void {
+	const [width, height] = [Math.round(size.width * ratio), Math.round(size.height * ratio)];
+	if (canvas.width === width && canvas.height === height) return;
+	canvas.width = width;
+	canvas.height = height;
+	canvas.style.width = `${size.width * zoom}px`;
+	canvas.style.height = `${size.height * zoom}px`;
+}
+
+/** What lies above and below the axis of a map, in words. */
+function outside(content: Content): string {
+	if (!(content instanceof Heat)) return "";
+	const { seen, axis, look } = content;
+	const { unit, y } = look.group;
+	const share = percent(seen.above / Math.max(1, seen.total));
+	return [
+		seen.above > 0 && `${counted(seen.above, y)} (${share}) above ${quantity(axis.high, unit)}`,
+		seen.below > 0 && `${counted(seen.below, y)} below ${quantity(axis.low, unit)}`,
+	]
+		.filter(Boolean)
+		.join(" · ");
+}
+
+type Look = Parameters<typeof paintHatch>[1];
+
+/** The marked rectangle, and rows chosen in the left panel. */
+function marks(context: CanvasRenderingContext2D, look: Look, content: Content, spec: GraphSpec): void {
+	const state = stateOf(spec.id);
+	const mark = state.mark.peek();
+	const band = state.band.peek();
+	if (mark) {
+		const area = { from: mark.from - content.origin, to: mark.until - content.origin, low: mark.low, high: mark.high };
+		paintArea(context, look, content.axis, area);
+	}
+	if (band) paintArea(context, look, content.axis, { ...look.span, ...band });
+}
+
+function strip(context: CanvasRenderingContext2D, look: Look, content: Content): void {
+	const { span, box } = look;
+	const columns = (span.to - span.from) / content.interval;
+	const joined = Math.max(1, Math.ceil((2 * columns) / box.width));
+	const first = Math.floor(span.from / content.interval / joined) * joined;
+	const bars = lostBars(content.lost, { first, joined, columns: Math.ceil(columns / joined) + 1 });
+	paintStrip(context, look, bars, first * content.interval, joined * content.interval);
+}

@@ -1,0 +1,104 @@
+import { useEffect, useMemo } from "preact/hooks";
+import type { Drawable } from "../../model/ask";
+import { answerOf, problemOf, waitsOf } from "../../model/feed";
+import { breakdownOf } from "../../model/names";
+import { catalogue, type GraphSpec } from "../../model/worksheet";
+import { useContent, useLayers } from "./contents";
+import { fieldsOf } from "./drill";
+import "./graph.css";
+import { HierarchyView, pathField } from "./hierarchy";
+import { Menu } from "./menu";
+import { Panel } from "./panel";
+import { forget, stateOf } from "./state";
+import { TimeGraph } from "./time-graph";
+import { Toolbar } from "./toolbar";
+import { amount, counted, rate } from "./values";
+import { WhoIsThis } from "./who";
+
+export { graphKeys } from "./keys";
+
+/** A graph: its statistic, controls, left panel, the plot, and what was marked in it. It draws itself anew only when it changes. */
+export function GraphView({ spec }: { spec: GraphSpec }) {
+	return useMemo(() => <Graph spec={spec} />, [spec]);
+}
+
+function Graph({ spec }: { spec: GraphSpec }) {
+	const answer = answerOf(spec).value;
+	const state = stateOf(spec.id);
+	const { layers, problem, waits } = useLayers(spec, answer);
+	const content = useContent(spec, answer, layers);
+	useEffect(() => {
+		state.content.value = content;
+	}, [content]);
+	const fields = fieldsOf(spec.statistic, catalogue.value).join();
+	useEffect(() => {
+		state.fields.value = fields ? fields.split(",") : [];
+	}, [fields]);
+	useEffect(() => () => forget(spec.id), [spec.id]);
+	const empty = answer?.kind === "map" && !answer.group;
+	const problems = [problemOf(spec).value, problem].filter(Boolean);
+	return (
+		<div class="graph">
+			<div class="graph-head">
+				<h2>{answer?.statistic ?? spec.statistic}</h2>
+				<span class="quiet graph-sum">{sumOf(answer)}</span>
+				<Toolbar spec={spec} answer={answer} />
+			</div>
+			<div class="graph-body">
+				<Panel spec={spec} answer={answer} />
+				<figure data-told={layers?.keys.length ?? 0}>
+					<TimeGraph spec={spec} content={content} label={labelOf(spec, answer)} />
+					<figcaption class="quiet" data-words>
+						<Caption spec={spec} answer={answer} empty={empty} waits={waits} />
+					</figcaption>
+				</figure>
+			</div>
+			{problems.map((words) => (
+				<p key={words} class="problem" role="status">
+					{words}
+				</p>
+			))}
+			<WhoIsThis spec={spec} answer={answer} />
+			{spec.hierarchy && pathField(spec) && <HierarchyView spec={spec} />}
+			<Menu spec={spec} unit={answer?.kind === "map" ? (answer.group?.unit ?? "") : ""} />
+		</div>
+	);
+}
+
+/** What an answer adds up to, in words. */
+function sumOf(answer: Drawable | null): string {
+	if (!answer) return "";
+	if (answer.kind === "map") return counted(answer.events, answer.group?.y ?? "");
+	const { total, mean, unit } = answer;
+	return [amount(total, unit), mean !== null && `${rate(mean, unit)} on average`].filter(Boolean).join(", ");
+}
+
+function labelOf(spec: GraphSpec, answer: Drawable | null): string {
+	const kind =
+		answer?.kind === "map" ? "heat map" : spec.painter === "line" || answer?.kind === "series" ? "lines" : "areas";
+	return `${spec.statistic}, ${kind} over time: ${sumOf(answer) || "no answer yet"}. Arrows move a crosshair, with Shift they mark a part.`;
+}
+
+/** One line under the plot that never changes its height: what is not drawn, or only half. */
+function Caption({
+	spec,
+	answer,
+	empty,
+	waits,
+}: {
+	spec: GraphSpec;
+	answer: Drawable | null;
+	empty: boolean;
+	waits: boolean;
+}) {
+	const words = [
+		waitsOf(spec).value && !answer && "asking…",
+		waits && "asking for the maps of these values…",
+		empty && `No I/O here has a ${breakdownOf(spec.statistic)}.`,
+		stateOf(spec.id).outside.value,
+		...(answer?.notes ?? []),
+		...(answer?.kind === "map" ? (answer.group?.maps[0]?.notes ?? []) : []),
+	].filter((each): each is string => Boolean(each));
+	const said = [...new Set(words)];
+	return <span title={said.join("\n")}>{said.join(" · ") || "\u00a0"}</span>;
+}

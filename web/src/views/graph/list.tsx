@@ -1,0 +1,113 @@
+import { useEffect, useRef } from "preact/hooks";
+import { breakdownOf } from "../../model/names";
+import { edit, type GraphSpec } from "../../model/worksheet";
+import { type Item, stateOf } from "./state";
+
+/** Values that can be chosen, more than one with Shift; a menu has their next breakdowns. */
+export function List({ spec, items }: { spec: GraphSpec; items: readonly Item[] }) {
+	const state = stateOf(spec.id);
+	const inside = useRef(false);
+	const order = useRef<string[]>([]);
+	const field = breakdownOf(spec.statistic);
+	const listed = new Set(items.map((item) => item.key));
+	const absent = spec.highlights
+		.filter((key) => !listed.has(key))
+		.map((key): Item => ({ key, words: "not here", value: null, colour: "", single: true }));
+	const shown = [...(inside.current ? held(items, order.current) : items), ...absent];
+	order.current = shown.map((item) => item.key);
+	useEffect(() => {
+		state.items.value = items;
+	}, [items]);
+	const open = (item: Item, x: number, y: number) => {
+		state.menu.value = { x, y, about: { field: spec.by || field, value: item.key } };
+	};
+	return (
+		<div
+			class="values"
+			role="listbox"
+			aria-multiselectable="true"
+			aria-label={`Values of ${spec.statistic}`}
+			tabIndex={-1}
+			onPointerEnter={() => {
+				inside.current = true;
+			}}
+			onPointerLeave={() => {
+				inside.current = false;
+			}}
+			onKeyDown={walk}
+		>
+			{shown.map((item, i) => (
+				<button
+					key={item.key}
+					type="button"
+					role="option"
+					aria-selected={spec.highlights.includes(item.key)}
+					class={item.single ? "value" : "value rest"}
+					disabled={!item.single}
+					tabIndex={i === 0 ? 0 : -1}
+					title={item.key}
+					onClick={(event) => choose(spec, item.key, event.shiftKey || event.ctrlKey || event.metaKey)}
+					onContextMenu={(event) => {
+						event.preventDefault();
+						const box = event.currentTarget.getBoundingClientRect();
+						// the menu key has no place of its own
+						if (event.clientX === 0 && event.clientY === 0) open(item, box.left + 20, box.bottom);
+						else open(item, event.clientX, event.clientY);
+					}}
+				>
+					<Swatch colour={item.colour} />
+					<Name text={item.key} />
+					<span class="number">{item.words}</span>
+				</button>
+			))}
+		</div>
+	);
+}
+
+/** A name in little room: of a path the last part stays. */
+function Name({ text }: { text: string }) {
+	const cut = text.lastIndexOf("/");
+	if (cut < 1) return <span class="name">{text}</span>;
+	return (
+		<span class="name path">
+			<span class="front">{text.slice(0, cut)}</span>
+			<span class="back">{text.slice(cut)}</span>
+		</span>
+	);
+}
+
+/** Items in an order that was there before, new ones last: nothing moves under the pointer. */
+export function held(items: readonly Item[], order: readonly string[]): Item[] {
+	const place = new Map(order.map((key, i) => [key, i]));
+	return items.toSorted((one, other) => (place.get(one.key) ?? order.length) - (place.get(other.key) ?? order.length));
+}
+
+/** Choose a value, or no longer; `more`: besides those that are chosen. */
+export function choose(spec: GraphSpec, key: string, more: boolean): void {
+	const { highlights } = spec;
+	const without = highlights.filter((each) => each !== key);
+	const had = without.length < highlights.length;
+	edit(spec.id, {
+		highlights: more ? (had ? without : [...highlights, key]) : had && highlights.length === 1 ? [] : [key],
+	});
+}
+
+/** Arrows go from value to value. */
+export function walk(event: KeyboardEvent): void {
+	const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+	if (!by) return;
+	event.preventDefault();
+	const options = [
+		...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[role=option]:not(:disabled)"),
+	];
+	const now = options.indexOf(document.activeElement as HTMLElement);
+	options[Math.max(0, Math.min(options.length - 1, now + by))]?.focus();
+}
+
+function Swatch({ colour }: { colour: string }) {
+	return (
+		<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
+			{colour && <rect width="10" height="10" rx="2" fill={colour} />}
+		</svg>
+	);
+}

@@ -1,0 +1,39 @@
+import { fill } from "../../canvas/cells";
+import { axisOf, type Look } from "../../canvas/heat";
+import { joinedRows } from "../../canvas/rows";
+import { toPosition } from "../../canvas/spaces";
+import type { Span } from "../../model/worksheet";
+
+/** A range of a map's values, and how many it holds. */
+export interface Row {
+	low: number;
+	high: number;
+	count: number;
+}
+
+/** Ranges at most. */
+const MOST = 16;
+
+/** What a map holds in a span of time by ranges of its values, the highest first; empty ones at the ends are left out. */
+export function rowsOf(look: Look, span: Span): Row[] {
+	const { group, origin } = look;
+	const axis = axisOf({ ...look, crop: 0 });
+	const inside = group.bounds.flatMap((bound, i) =>
+		bound >= axis.low * (1 - 1e-9) && bound <= axis.high * (1 + 1e-9) ? [i] : [],
+	);
+	const [bottom, top] = [inside[0] ?? 0, inside.at(-1) ?? 0];
+	if (top <= bottom) return [];
+	const places = group.bounds.slice(bottom, top + 1).map((bound) => MOST * toPosition(axis, Math.max(bound, axis.low)));
+	const starts = [...joinedRows(places, 1).map((start) => start + bottom), top];
+	const edges = starts.map((bucket) => group.bounds[bucket] ?? 0);
+	const first = Math.max(0, Math.floor((span.from - origin) / group.interval_ns));
+	const past = Math.min(group.columns, Math.ceil((span.until - origin) / group.interval_ns));
+	const shape = { first, joined: Math.max(1, past - first), columns: 1, starts, edges };
+	const counts = edges.slice(1).map(() => 0);
+	if (past > first)
+		for (const data of look.shown)
+			for (const [row, count] of fill(data, shape).counts.entries()) counts[row] = (counts[row] ?? 0) + count;
+	const rows = counts.map((count, row) => ({ low: edges[row] ?? 0, high: edges[row + 1] ?? 0, count }));
+	const held = rows.flatMap((row, i) => (row.count > 0 ? [i] : []));
+	return rows.slice(held[0] ?? 0, (held.at(-1) ?? -1) + 1).reverse();
+}

@@ -1,0 +1,83 @@
+import { type Signal, signal } from "@preact/signals";
+import type { Content } from "../../canvas/content";
+import { type Held, nothingHeld } from "../../canvas/heat";
+import { placesOf } from "../../canvas/hues";
+import { type GraphSpec, hover } from "../../model/worksheet";
+
+/** A marked rectangle, in ns on the recording's clock and in the unit of the vertical axis. */
+export interface Mark {
+	from: number;
+	until: number;
+	low: number;
+	high: number;
+}
+
+/** A menu of steps, and where it is open (CSS pixels of the window). */
+export interface Opened {
+	x: number;
+	y: number;
+	/** What it is about: a value of a field, or a range of values. */
+	about: { field: string; value: string } | { field: string; low: number; high: number };
+}
+
+/** A value in the left panel. */
+export interface Item {
+	key: string;
+	words: string;
+	value: number | null;
+	colour: string;
+	/** False for what is only a sum of others. */
+	single: boolean;
+}
+
+/** What a graph holds besides its specification: nothing of it is saved. */
+export interface GraphState {
+	mark: Signal<Mark | null>;
+	/** Rows chosen in the left panel of a map. */
+	band: Signal<{ low: number; high: number } | null>;
+	menu: Signal<Opened | null>;
+	content: Signal<Content | null>;
+	/** What lies outside of a map's axis, in words. */
+	outside: Signal<string>;
+	/** What the left panel lists, in its order. */
+	items: Signal<readonly Item[]>;
+	/** Fields that a map can be told apart by. */
+	fields: Signal<readonly string[]>;
+	held: Held;
+	places: Map<string, number>;
+}
+
+const all = new Map<string, GraphState>();
+
+/** The state of a graph, by its id. */
+export function stateOf(id: string): GraphState {
+	const known = all.get(id);
+	if (known) return known;
+	const made: GraphState = {
+		mark: signal(null),
+		band: signal(null),
+		menu: signal(null),
+		content: signal(null),
+		outside: signal(""),
+		items: signal([]),
+		fields: signal([]),
+		held: nothingHeld(),
+		places: new Map(),
+	};
+	all.set(id, made);
+	return made;
+}
+
+/** Drop the state of a graph that is no more. */
+export function forget(id: string): void {
+	all.delete(id);
+	hover.value = null;
+}
+
+/** The place of each key among the hues, kept while the key is there. */
+export function hues(spec: GraphSpec, keys: readonly string[]): (key: string) => number {
+	const state = stateOf(spec.id);
+	state.places = placesOf(keys, state.places);
+	const { places } = state;
+	return (key) => places.get(key) ?? -1;
+}

@@ -1,0 +1,62 @@
+import { effect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { Content } from "../../canvas/content";
+import { colours } from "../../model/heatmap";
+import { cursor, type GraphSpec, hover, spanOf } from "../../model/worksheet";
+import { type Drawn, drawingOf } from "./drawing";
+import { type Gestures, gestures } from "./gestures";
+import { stateOf } from "./state";
+
+/** A content over time: its axis, gaps, losses, marks, the selected second and the time under the pointer. */
+export function TimeGraph({ spec, content, label }: { spec: GraphSpec; content: Content | null; label: string }) {
+	const home = useRef<HTMLDivElement>(null);
+	const drawn = useRef<Drawn | null>(null);
+	const hands = useRef<Gestures | null>(null);
+	const latest = useRef({ spec, content });
+	latest.current = { spec, content };
+
+	useEffect(() => {
+		const place = home.current;
+		const canvas = place?.querySelector("canvas");
+		if (!place || !canvas) return undefined;
+		const drawing = drawingOf(place, canvas, () => latest.current);
+		drawn.current = drawing.drawn;
+		hands.current = gestures(drawing.drawn, canvas);
+		const observer = new ResizeObserver(drawing.ask);
+		observer.observe(place);
+		// whatever is drawn is read here, so that each change of it draws again
+		const stop = effect(() => {
+			void [spanOf(latest.current.spec), colours.value, stateOf(spec.id).mark.value, stateOf(spec.id).band.value];
+			drawing.ask();
+		});
+		const lines = effect(() => drawing.lines(hover.value, cursor.value));
+		return () => {
+			observer.disconnect();
+			stop();
+			lines();
+			drawing.end();
+			hands.current?.end();
+		};
+	}, [spec.id, spec.synced]);
+	useEffect(() => drawn.current?.draw());
+
+	return (
+		<div class="plot" ref={home}>
+			<canvas
+				tabIndex={0}
+				role="img"
+				aria-label={label}
+				onPointerDown={(event) => hands.current?.down(event)}
+				onPointerMove={(event) => hands.current?.move(event)}
+				onPointerLeave={(event) => hands.current?.leave(event)}
+				onContextMenu={(event) => hands.current?.menu(event)}
+				onDblClick={() => hands.current?.twice()}
+				onKeyDown={(event) => hands.current?.key(event)}
+				onBlur={() => hands.current?.blur()}
+			/>
+			<div class="second" hidden />
+			<div class="moment" hidden />
+			<div class="cross" hidden />
+		</div>
+	);
+}

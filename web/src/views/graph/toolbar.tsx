@@ -1,0 +1,119 @@
+import { useState } from "preact/hooks";
+import type { Drawable } from "../../model/ask";
+import { edit, type GraphSpec, type Mode, type Painter } from "../../model/worksheet";
+import { Choice, Crop, Overlays } from "../controls";
+import { pathField } from "./hierarchy";
+import { stateOf } from "./state";
+
+export const KINDS = ["rank", "log", "linear"] as const;
+export const CROPS = [0, 0.0001, 0.001, 0.01, 0.05] as const;
+export const MODES: readonly Mode[] = ["highlight", "isolate", "exclude", "rainbow"];
+export const HIERARCHIES = ["", "tree", "icicle"] as const;
+const MODE_WORDS = { highlight: "highlighted", isolate: "alone", exclude: "left out", rainbow: "all in colour" };
+const PAINTERS: readonly Painter[] = ["stack", "line"];
+
+/** What a graph shows of its answer, and how. Rows keep their height whatever is chosen. */
+export function Toolbar({ spec, answer }: { spec: GraphSpec; answer: Drawable | null }) {
+	const change = (part: Partial<GraphSpec>) => edit(spec.id, part);
+	const told = answer?.kind === "stack" || (answer?.kind === "map" && spec.by !== "");
+	return (
+		<fieldset class="graph-tools" aria-label={`How ${spec.statistic} is shown`}>
+			{answer?.kind === "stack" && (
+				<Choice
+					label="as"
+					name="painter"
+					values={PAINTERS}
+					value={spec.painter === "line" ? "line" : "stack"}
+					words={(each) => (each === "line" ? "lines" : "areas")}
+					onChange={(painter) => change({ painter })}
+				/>
+			)}
+			{told && (
+				<Choice
+					label="chosen values"
+					name="mode"
+					title="What becomes of the values that are chosen in the left panel (h, i, u, r)"
+					values={MODES}
+					value={spec.mode}
+					words={(each) => MODE_WORDS[each]}
+					onChange={(mode) => change({ mode })}
+				/>
+			)}
+			{answer?.kind === "map" && <MapTools spec={spec} answer={answer} />}
+			{pathField(spec) && (
+				<Choice
+					label="hierarchy"
+					name="hierarchy"
+					values={HIERARCHIES}
+					value={spec.hierarchy}
+					words={(each) => each || "none"}
+					onChange={(hierarchy) => change({ hierarchy })}
+				/>
+			)}
+		</fieldset>
+	);
+}
+
+function MapTools({ spec, answer }: { spec: GraphSpec; answer: Drawable & { kind: "map" } }) {
+	const [more, setMore] = useState(false);
+	const change = (part: Partial<GraphSpec>) => edit(spec.id, part);
+	const group = answer.group;
+	const band = stateOf(spec.id).band;
+	return (
+		<>
+			<Crop
+				shares={CROPS}
+				value={spec.crop}
+				zoomed={spec.rows !== null}
+				onChange={(crop) => change({ crop, rows: null })}
+			/>
+			{band.value && (
+				<button
+					type="button"
+					class="small zoom-rows"
+					onClick={() => {
+						change({ rows: band.value });
+						band.value = null;
+					}}
+				>
+					Zoom to chosen values
+				</button>
+			)}
+			<button
+				type="button"
+				class="small all-rows"
+				disabled={spec.rows === null}
+				title="All values (Z)"
+				onClick={() => change({ rows: null })}
+			>
+				All values
+			</button>
+			<button type="button" class="small" aria-expanded={more} onClick={() => setMore(!more)}>
+				{more ? "Less" : "More"}
+			</button>
+			{more && (
+				<>
+					<Choice
+						label="colour by"
+						name="colour"
+						title="How counts become colours (q)"
+						values={KINDS}
+						value={spec.colour}
+						onChange={(colour) => change({ colour })}
+					/>
+					<Choice
+						label="scale"
+						name="y-scale"
+						title="Of the vertical axis (y)"
+						values={["log", "linear"] as const}
+						value={spec.scale || (group?.y_scale ?? "log")}
+						onChange={(scale) => change({ scale, rows: null })}
+					/>
+					{group && group.lines.length > 0 && (
+						<Overlays value={spec.overlays} onChange={(overlays) => change({ overlays })} />
+					)}
+				</>
+			)}
+		</>
+	);
+}

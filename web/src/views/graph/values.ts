@@ -1,0 +1,33 @@
+import { quantity, type Unit } from "../../canvas/ticks";
+
+/** A value in its readable unit: per second, a level, or a share. */
+export function rate(value: number | null, unit: string): string {
+	if (value === null) return "nothing recorded";
+	if (unit === "1") return `${quantity(100 * value, "", 3)} %`;
+	return `${quantity(value, unit.startsWith("B") ? "B" : "")}${unit.endsWith("/s") ? "/s" : ""}`;
+}
+
+/** A plain sum, "" of levels and shares, which have none. */
+export function amount(total: number, unit: string): string {
+	if (!unit.endsWith("/s")) return "";
+	return unit === "B/s" ? quantity(total, "B") : thousands(total);
+}
+
+/** A whole number in groups of three. */
+export const thousands = (count: number): string => count.toLocaleString("en").replaceAll(",", " ");
+
+/** A count of what a map holds: I/Os of most, devices or processors by utilization. */
+export function counted(count: number, y: string): string {
+	const unit = y === "utilization" ? "reading" : "I/O";
+	return `${thousands(count)} ${unit}${count === 1 ? "" : "s"}`;
+}
+
+/** A row's values; the upper bound is not in it. */
+export function rowWords(low: number, high: number, unit: Unit, y: string): string {
+	if (y === "utilization") return high - low <= 1 ? `${low} %` : `${low} to ${high - 1} %`;
+	if (high - low <= 1) return quantity(low, unit, 9);
+	return `${quantity(low, unit)} to ${quantity(high, unit)}`;
+}
+
+/** A share with two digits. */
+export const percent = (share: number): string => `${quantity(100 * share, "", 2)} %`;

@@ -1,0 +1,184 @@
+import { useMemo } from "preact/hooks";
+import { Heat } from "../../canvas/heat";
+import { quantity } from "../../canvas/ticks";
+import type { DimensionShares, Who } from "../../generated/api";
+import type { Drawable, Words } from "../../model/ask";
+import { breakdownOf, filtered } from "../../model/names";
+import { spanWords } from "../../model/times";
+import { add, catalogue, type GraphSpec, sheet, whole } from "../../model/worksheet";
+import { zoomTo } from "./acts";
+import { useAsked } from "./asked";
+import { bounds, rangeSteps } from "./drill";
+import { type Mark, stateOf } from "./state";
+import { percent, rowWords, thousands } from "./values";
+
+/** Values of a dimension that are listed. */
+const MOST = 8;
+/** A dimension in which so little is apart is not worth a table. */
+const TELLING = 0.005;
+
+/** A marked part: zoom to it, and of a map whose its I/Os are, with one click on any of them for a graph of only these. */
+export function WhoIsThis({ spec, answer }: { spec: GraphSpec; answer: Drawable | null }) {
+	const state = stateOf(spec.id);
+	const mark = state.mark.value;
+	const map = state.content.value instanceof Heat && answer?.kind === "map" ? answer.group : null;
+	const words = useMemo(
+		() => (mark && map && map.y !== "utilization" ? whoWords(spec, mark, map.unit) : null),
+		[spec, mark, map?.unit],
+	);
+	const { found, problem } = useAsked<Who>("who", words, 250);
+	if (!mark) return null;
+	const unmark = () => {
+		state.mark.value = null;
+	};
+	return (
+		<section class="who" aria-label="The marked part">
+			<div class="who-head">
+				<strong>
+					{spanWords({ from: mark.from, until: mark.until }, whole.value.from)}
+					{map && `, ${rowWords(mark.low, mark.high, map.unit, map.y)}`}
+				</strong>
+				<span class="room" />
+				<button type="button" class="small zoom-mark" title="z" onClick={() => zoomTo(spec, mark, true)}>
+					Zoom to it
+				</button>
+				{map && (
+					<button type="button" class="small" onClick={() => zoomTo(spec, mark, false)}>
+						Zoom to its values
+					</button>
+				)}
+				{map && map.y !== "utilization" && <Only spec={spec} mark={mark} unit={map.unit} />}
+				<button type="button" class="small" title="Escape" onClick={unmark}>
+					Unmark
+				</button>
+			</div>
+			{problem && <p class="problem">{problem}</p>}
+			{words && !problem && <Shares spec={spec} mark={mark} unit={map?.unit ?? ""} found={found} />}
+		</section>
+	);
+}
+
+function whoWords(spec: GraphSpec, mark: Mark, unit: string): Words {
+	const bound = (value: number) => `${Math.max(0, Math.round(value))}${unit === "ns" ? "ns" : "B"}`;
+	return {
+		recording: sheet.peek().recording,
+		statistic: spec.statistic,
+		source: spec.source,
+		from: Math.round(mark.from),
+		to: Math.round(mark.until),
+		low: bound(mark.low),
+		high: bound(mark.high),
+		top: MOST,
+	};
+}
+
+/** The I/Os of the marked values as a graph of their own. */
+function Only({ spec, mark, unit }: { spec: GraphSpec; mark: Mark; unit: "ns" | "B" | "" }) {
+	const about = { field: breakdownOf(spec.statistic), low: mark.low, high: mark.high };
+	const [first] = rangeSteps(spec.statistic, about, unit === "ns" ? "ns" : "B", catalogue.value);
+	if (!first) return null;
+	return (
+		<button type="button" class="small" title={first.statistic} onClick={() => add(first.statistic, spec.id)}>
+			Only these values
+		</button>
+	);
+}
+
+function Shares({
+	spec,
+	mark,
+	unit,
+	found,
+}: {
+	spec: GraphSpec;
+	mark: Mark;
+	unit: "ns" | "B" | "";
+	found: Who | null;
+}) {
+	if (!found) return <p class="quiet waiting">Whose are these?</p>;
+	const telling = found.dimensions.filter((each) => each.telling >= TELLING);
+	const same = found.dimensions.filter((each) => each.telling < TELLING).map((each) => each.field);
+	return (
+		<div class="who-tables" role="status">
+			<p>
+				<strong>{thousands(found.inside)} I/Os</strong> inside, {thousands(found.outside)} outside
+			</p>
+			{telling.map((dimension) => (
+				<Dimension key={dimension.field} spec={spec} mark={mark} unit={unit} dimension={dimension} />
+			))}
+			{same.length > 0 && <p class="quiet">the same inside and outside: {same.join(", ")}</p>}
+		</div>
+	);
+}
+
+function Dimension({
+	spec,
+	mark,
+	unit,
+	dimension,
+}: {
+	spec: GraphSpec;
+	mark: Mark;
+	unit: "ns" | "B" | "";
+	dimension: DimensionShares;
+}) {
+	return (
+		<table>
+			<thead>
+				<tr>
+					<th scope="col">{dimension.field}</th>
+					<th scope="col">inside</th>
+					<th scope="col">outside</th>
+					<th scope="col">{quantity(100 * dimension.telling, "", 2)} % apart</th>
+				</tr>
+			</thead>
+			<tbody>
+				{dimension.values.map((share) => (
+					<tr key={share.value}>
+						<th scope="row">
+							<button
+								type="button"
+								class="link"
+								title={`Only these: ${narrow(spec, dimension.field, share.value, mark, unit)}`}
+								onClick={() => add(narrow(spec, dimension.field, share.value, mark, unit), spec.id)}
+							>
+								{share.value}
+							</button>
+						</th>
+						<td>{percent(share.share_inside ?? 0)}</td>
+						<td>{percent(share.share_outside ?? 0)}</td>
+						<td>
+							<Bar inside={share.share_inside ?? 0} outside={share.share_outside ?? 0} />
+						</td>
+					</tr>
+				))}
+			</tbody>
+		</table>
+	);
+}
+
+/** Inside over outside as two bars. */
+function Bar({ inside, outside }: { inside: number; outside: number }) {
+	return (
+		<svg class="share" viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">
+			<rect class="inside" width={100 * inside} height="6" />
+			<rect class="outside" y="7" width={100 * outside} height="5" />
+		</svg>
+	);
+}
+
+/** The statistic of a value of a field within the marked values; sizes are told by ranges. */
+export function narrow(
+	spec: Pick<GraphSpec, "statistic">,
+	field: string,
+	value: string,
+	mark: Pick<Mark, "low" | "high">,
+	unit: string,
+): string {
+	const own = breakdownOf(spec.statistic);
+	const base = spec.statistic.slice(0, spec.statistic.length - own.length - 2);
+	const ranged = `${base}[${own}=${bounds(mark, unit === "ns" ? "ns" : "B")}][${own}]`;
+	// a size is told as a range, which a filter takes as it is
+	if (field === "size" && value.includes("..")) return `${ranged.slice(0, -own.length - 2)}[size=${value}][${own}]`;
+	return filtered(ranged, field, value);
+}

@@ -1,0 +1,145 @@
+import { useEffect, useState } from "preact/hooks";
+import type { Alert, AlertLog, AlertState, Alerts } from "../../generated/api";
+import { ask, tell } from "../../model/ask";
+import { momentWords } from "../../model/times";
+import { sheet } from "../../model/worksheet";
+import { AlertForm } from "./alert-form";
+
+const EVERY = 2000;
+const SIGNS = {
+	clear: "✓ clear",
+	pending: "… beyond its limit",
+	raised: "! raised",
+	quiet: "– not now",
+	unknown: "? unknown",
+};
+const LEVELS = { clear: "ok", pending: "suspect", raised: "invalid", quiet: "unjudged", unknown: "unjudged" };
+
+/** Alerts as sentences, how they stand, and what was said of them. */
+export function AlertsPage() {
+	const [found, setFound] = useState<Alerts | null>(null);
+	const [log, setLog] = useState<AlertLog | null>(null);
+	const [problem, setProblem] = useState("");
+	const [edited, setEdited] = useState<Alert | null>(null);
+	const look = async () => {
+		try {
+			setFound(await ask<Alerts>("alerts"));
+			setLog(await ask<AlertLog>("alerts/log"));
+			setProblem("");
+		} catch (error) {
+			setProblem(error instanceof Error ? error.message : String(error));
+		}
+	};
+	useEffect(() => {
+		void look();
+		const timer = setInterval(look, EVERY);
+		return () => clearInterval(timer);
+	}, []);
+	const drop = async (name: string) => {
+		await tell("DELETE", `alerts/${encodeURIComponent(name)}`).catch((error: Error) => setProblem(error.message));
+		await look();
+	};
+	return (
+		<div class="page">
+			<h2>Alerts</h2>
+			<p class="quiet">They are watched as long as this service runs.</p>
+			{problem && <p class="problem">{problem}</p>}
+			{found?.alerts.length === 0 && <p>There is none yet.</p>}
+			<ul class="alerts">
+				{found?.alerts.map((each) => (
+					<Row
+						key={each.alert.name}
+						found={each}
+						edit={() => setEdited(each.alert)}
+						drop={() => drop(each.alert.name)}
+					/>
+				))}
+			</ul>
+			<AlertForm
+				key={edited?.name ?? ""}
+				alert={edited ?? fresh()}
+				commands={found?.commands ?? []}
+				saved={() => {
+					setEdited(null);
+					void look();
+				}}
+			/>
+			<Log log={log} />
+		</div>
+	);
+}
+
+function Row({ found, edit, drop }: { found: AlertState; edit: () => void; drop: () => void }) {
+	const { alert, state } = found;
+	return (
+		<li data-alert={alert.name}>
+			<span class={`badge ${LEVELS[state]}`}>{SIGNS[state]}</span>
+			<div>
+				<strong>{alert.name}</strong>: {found.sentence}
+				<p class="quiet">
+					{[
+						found.value !== null && `now ${Number(found.value.toPrecision(4))} ${found.unit}`,
+						`since ${momentWords(found.since_ns)} UTC`,
+						found.problem,
+					]
+						.filter(Boolean)
+						.join(" · ")}
+				</p>
+			</div>
+			<span class="buttons">
+				<button type="button" class="small" onClick={edit}>
+					Change
+				</button>
+				<button type="button" class="small" onClick={drop}>
+					Delete
+				</button>
+			</span>
+		</li>
+	);
+}
+
+function Log({ log }: { log: AlertLog | null }) {
+	if (!log || log.lines.length === 0) return null;
+	return (
+		<>
+			<h3>What was said</h3>
+			<table>
+				<thead>
+					<tr>
+						<th scope="col">when (UTC)</th>
+						<th scope="col">alert</th>
+						<th scope="col">what</th>
+						<th scope="col">words</th>
+					</tr>
+				</thead>
+				<tbody>
+					{log.lines.toReversed().map((each, i) => (
+						<tr key={`${each.time_ns} ${i}`}>
+							<td>{momentWords(each.time_ns)}</td>
+							<td>{each.name}</td>
+							<td>{each.event}</td>
+							<td>{each.words}</td>
+						</tr>
+					))}
+				</tbody>
+			</table>
+			{log.left > 0 && <p class="quiet">{log.left} earlier lines are in the log.</p>}
+		</>
+	);
+}
+
+function fresh(): Alert {
+	const [first] = sheet.value.graphs;
+	return {
+		name: "",
+		recording: sheet.value.recording,
+		statistic: first && !first.statistic.endsWith("]") ? first.statistic : "io.ops",
+		exceeds: 1000,
+		falls_below: null,
+		for_seconds: 60,
+		only_during: "",
+		repost_minutes: 0,
+		also_when_clear: false,
+		actions: [{ do: "log" }],
+	};
+}

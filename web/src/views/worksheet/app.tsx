@@ -1,0 +1,80 @@
+import { effect } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { unreachable } from "../../model/held";
+import { offline, view } from "../../model/session";
+import { facts, refused, sheet } from "../../model/worksheet";
+import { AddDialog } from "./add";
+import { AlertsPage } from "./alerts";
+import { Empty } from "./empty";
+import { Frame } from "./frame";
+import { Header } from "./header";
+import { HelpDialog } from "./help";
+import { KeptPage } from "./kept";
+import { listenToKeys } from "./keys";
+import { MarksDialog } from "./marks";
+import { Overview } from "./overview";
+import { SheetsDialog } from "./sheets";
+import { TimeBar } from "./time";
+
+/** The page: what is served, when, and the graphs; other pages in their place. */
+export function WorksheetApp() {
+	useEffect(() => listenToKeys(), []);
+	useEffect(() => effect(title), []);
+	return (
+		<div class="worksheet">
+			<Header />
+			{view.value === "worksheet" && <TimeBar />}
+			<main>
+				<Problems />
+				{view.value === "worksheet" && <Graphs />}
+				{view.value === "kept" && <KeptPage />}
+				{view.value === "alerts" && <AlertsPage />}
+			</main>
+			<AddDialog />
+			<SheetsDialog />
+			<MarksDialog />
+			<HelpDialog />
+		</div>
+	);
+}
+
+function Graphs() {
+	const { graphs } = sheet.value;
+	return (
+		<>
+			<Overview />
+			{graphs.length === 0 && !offline.value && <Empty />}
+			<div class="graphs">
+				{graphs.map((spec) => (
+					<Frame key={spec.id} spec={spec} />
+				))}
+			</div>
+		</>
+	);
+}
+
+/** What is wrong with all of it: without a service, without a readable recording, or a wish that was refused. */
+function Problems() {
+	const words = [unreachable.value && LOST, facts.value?.problem, refused.value].filter(Boolean);
+	return (
+		<div class="problems" role="status">
+			{words.map((each) => (
+				<p key={each as string} class="problem">
+					{each}
+					{each === refused.value && (
+						<button type="button" class="small" onClick={() => (refused.value = "")}>
+							All right
+						</button>
+					)}
+				</p>
+			))}
+		</div>
+	);
+}
+
+const LOST =
+	"The service is not reached. What is shown stays; the page tries again every two seconds and goes on by itself.";
+
+function title(): void {
+	document.title = [sheet.value.name, sheet.value.recording, "iolab"].filter(Boolean).join(" · ");
+}

@@ -1,0 +1,92 @@
+import { choose, offline, type View, view } from "../../model/session";
+import { theme, toggleTheme } from "../../model/theme";
+import { facts, recordings, refused, sheet, tick } from "../../model/worksheet";
+import { opened } from "./dialogs";
+import { shareSheet, sharing } from "./share";
+
+const VIEWS: { view: View; title: string }[] = [
+	{ view: "worksheet", title: "Worksheet" },
+	{ view: "kept", title: "Kept" },
+	{ view: "alerts", title: "Alerts" },
+];
+
+/** What is looked at: the recording and the worksheet, with what can be done with them. */
+export function Header() {
+	return (
+		<header class="top">
+			<h1>iolab</h1>
+			{offline.value ? <span class="quiet">{sheet.value.recording}, saved to a file</span> : <Recording />}
+			{!offline.value && (
+				<nav aria-label="Pages">
+					{VIEWS.map((each) => (
+						<button
+							key={each.view}
+							type="button"
+							aria-current={view.value === each.view ? "page" : undefined}
+							onClick={() => (view.value = each.view)}
+						>
+							{each.title}
+						</button>
+					))}
+				</nav>
+			)}
+			<span class="quiet" id="status">
+				{status()}
+			</span>
+			{!offline.value && view.value === "worksheet" && (
+				<>
+					<button type="button" id="sheets" onClick={() => (opened.value = "sheets")}>
+						{sheet.value.name || "Save, open"}
+					</button>
+					<button type="button" id="share" disabled={sharing.value} onClick={() => void shareSheet()}>
+						{sharing.value ? "Making the file" : "Share"}
+					</button>
+				</>
+			)}
+			<button type="button" id="theme" onClick={toggleTheme}>
+				{theme.value === "dark" ? "Light" : "Dark"}
+			</button>
+			<button type="button" id="help" aria-label="Help" onClick={() => (opened.value = "help")}>
+				?
+			</button>
+		</header>
+	);
+}
+
+function Recording() {
+	return (
+		<label>
+			<span class="unseen">recording</span>
+			<select
+				id="recording"
+				value={sheet.value.recording}
+				onChange={(event) =>
+					choose(event.currentTarget.value).catch((error: unknown) => {
+						refused.value = error instanceof Error ? error.message : String(error);
+					})
+				}
+			>
+				{recordings.value.map((each) => (
+					<option key={each.name} value={each.name}>
+						{each.name}
+						{each.live ? " (live)" : ""}
+					</option>
+				))}
+			</select>
+		</label>
+	);
+}
+
+/** How far the recording is, and what it lost. */
+function status(): string {
+	const recording = facts.value;
+	if (!recording) return "";
+	const sum = (counts: Record<string, number>) => Object.values(counts).reduce((all, each) => all + each, 0);
+	const now = tick.value;
+	const words = [recording.host, `${thousands(sum((now ?? recording).events))} I/Os`];
+	if (now) words.push(`${thousands(sum(now.lost))} lost`, now.state);
+	if (now) words.push(...Object.entries(now.suspended).map(([source, why]) => `${source} is suspended: ${why}`));
+	return words.filter(Boolean).join(" · ");
+}
+
+const thousands = (count: number) => count.toLocaleString("en").replaceAll(",", " ");

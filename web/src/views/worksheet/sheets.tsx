@@ -1,0 +1,151 @@
+import { useEffect, useState } from "preact/hooks";
+import type { SavedFacts, SavedWorksheets, Worksheet } from "../../generated/api";
+import { ask, tell } from "../../model/ask";
+import { readWorksheet } from "../../model/reading";
+import { show } from "../../model/session";
+import { momentWords } from "../../model/times";
+import { sheet } from "../../model/worksheet";
+import { Dialog, opened } from "./dialogs";
+
+const NAME = "[A-Za-z0-9_\\-][A-Za-z0-9 ._\\-]{0,63}";
+
+/** Worksheets that are saved: open, clone, delete; and this one, to be saved. */
+export function SheetsDialog() {
+	return (
+		<Dialog name="sheets" title="Worksheets">
+			<List />
+		</Dialog>
+	);
+}
+
+function List() {
+	const [saved, setSaved] = useState<SavedFacts[] | null>(null);
+	const [problem, setProblem] = useState("");
+	const [name, setName] = useState(sheet.value.name);
+	const [sure, setSure] = useState("");
+	const attempt = async (act: () => Promise<unknown>) => {
+		setProblem("");
+		try {
+			await act();
+			setSaved((await ask<SavedWorksheets>("worksheets")).worksheets);
+		} catch (error) {
+			setProblem(error instanceof Error ? error.message : String(error));
+		}
+	};
+	useEffect(() => void attempt(async () => undefined), []);
+	const path = (each: string) => `worksheets/${encodeURIComponent(each)}`;
+	const read = async (each: string) => readWorksheet(await ask<Worksheet>(path(each)));
+	const save = (asked: string) =>
+		attempt(async () => {
+			const body = { ...sheet.value, name: asked };
+			await tell("PUT", path(asked), body);
+			sheet.value = body;
+			setSure("");
+		});
+	const open = (each: string) =>
+		attempt(async () => {
+			await show(await read(each));
+			opened.value = "";
+		});
+	const clone = (each: string) =>
+		attempt(async () => {
+			const copy = unused(each, saved ?? []);
+			await tell("PUT", path(copy), { ...(await read(each)), name: copy });
+		});
+	const known = saved?.some((each) => each.name === name.trim()) && name.trim() !== sheet.value.name;
+	return (
+		<>
+			<form
+				class="save"
+				onSubmit={(event) => {
+					event.preventDefault();
+					if (known && sure !== name) setSure(name);
+					else void save(name.trim());
+				}}
+			>
+				<label>
+					Save this worksheet as{" "}
+					<input
+						id="sheet-name"
+						data-first
+						required
+						pattern={NAME}
+						title="letters, digits, spaces, . _ -; at most 64, not beginning with a dot"
+						value={name}
+						maxLength={64}
+						onInput={(event) => setName(event.currentTarget.value)}
+					/>
+				</label>
+				<button type="submit">{known && sure === name ? "Yes, replace it" : "Save"}</button>
+			</form>
+			{known && sure === name && <p class="problem">There is another worksheet of that name.</p>}
+			{problem && <p class="problem">{problem}</p>}
+			{saved?.length === 0 && <p class="quiet">None is saved yet.</p>}
+			{saved && saved.length > 0 && (
+				<table>
+					<thead>
+						<tr>
+							<th scope="col">worksheet</th>
+							<th scope="col">recording</th>
+							<th scope="col">graphs</th>
+							<th scope="col">saved (UTC)</th>
+							<th scope="col">
+								<span class="unseen">actions</span>
+							</th>
+						</tr>
+					</thead>
+					<tbody>
+						{saved.map((each) => (
+							<tr key={each.name} data-sheet={each.name}>
+								<th scope="row">
+									<button
+										type="button"
+										class="link open"
+										disabled={each.problem !== ""}
+										onClick={() => open(each.name)}
+									>
+										{each.name}
+									</button>
+								</th>
+								<td>{each.problem || each.recording}</td>
+								<td>{each.graphs}</td>
+								<td>{momentWords(each.changed_ns)}</td>
+								<td>
+									<button
+										type="button"
+										class="small clone"
+										disabled={each.problem !== ""}
+										onClick={() => clone(each.name)}
+									>
+										Clone
+									</button>{" "}
+									<button
+										type="button"
+										class="small delete"
+										onClick={() =>
+											sure === `delete ${each.name}`
+												? attempt(() => tell("DELETE", path(each.name)))
+												: setSure(`delete ${each.name}`)
+										}
+									>
+										{sure === `delete ${each.name}` ? "Yes, delete it" : "Delete"}
+									</button>
+								</td>
+							</tr>
+						))}
+					</tbody>
+				</table>
+			)}
+			<p class="quiet">The address of the page says all of what is shown as well: it can be kept and sent.</p>
+		</>
+	);
+}
+
+/** A name for a copy. */
+function unused(name: string, saved: readonly SavedFacts[]): string {
+	const taken = new Set(saved.map((each) => each.name));
+	for (let number = 2; ; number++) {
+		const copy = `${name.slice(0, 58)} ${number}`;
+		if (!taken.has(copy)) return copy;
+	}
+}

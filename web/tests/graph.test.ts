@@ -1,0 +1,257 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Look, Part } from "../src/canvas/heat";
+import type { Node, StatisticFacts } from "../src/generated/api";
+import type { SparseCounts } from "../src/generated/heatmap";
+import { graphOf } from "../src/model/worksheet";
+import { branchOf, devices, slices } from "../src/views/graph/branches";
+import { chosen, layerKeys } from "../src/views/graph/contents";
+import { bounds, fieldsOf, rangeSteps, steps } from "../src/views/graph/drill";
+import { graphKeys } from "../src/views/graph/keys";
+import { held } from "../src/views/graph/list";
+import { rowsOf } from "../src/views/graph/rows";
+import { amount, rate, rowWords } from "../src/views/graph/values";
+import { narrow } from "../src/views/graph/who";
+
+const entry = (name: string, stacks: string[], maps: string[]): StatisticFacts => ({
+	name,
+	about: "",
+	covers: "",
+	unit: "1/s",
+	source: "block",
+	counted: false,
+	filters: [],
+	breakdowns: [
+		...stacks.map((field) => ({ field, kind: "stack" as const })),
+		...maps.map((field) => ({ field, kind: "heat" as const })),
+	],
+	available: true,
+	why_not: "",
+});
+const catalogue = [entry("io.ops", ["op", "device", "process", "file"], ["latency", "size"])];
+
+describe("drill-down", () => {
+	it("goes from a value to what tells its I/Os further", () => {
+		const found = steps("io.ops[op]", "op", "write", catalogue);
+		expect(found.map((step) => step.words)).toEqual([
+			"by device",
+			"by process",
+			"by file",
+			"by latency",
+			"by size",
+			"as one number",
+		]);
+		expect(found[1]?.statistic).toBe('io.ops[op="write"][process]');
+		expect(found.map((step) => step.kind)).toEqual(["stack", "stack", "stack", "heat", "heat", "series"]);
+	});
+
+	it("keeps a map's values first, and its filters", () => {
+		const found = steps("io.ops[op=write][latency]", "process", 'a"]b', catalogue);
+		expect(found[0]).toEqual({
+			words: "by latency",
+			statistic: 'io.ops[op=write][process="a\\"]b"][latency]',
+			kind: "heat",
+		});
+		expect(found.map((step) => step.words)).not.toContain("by op");
+		expect(found.map((step) => step.words)).not.toContain("by process");
+	});
+
+	it("narrows to a range of values", () => {
+		const found = rangeSteps("io.ops[op=read][latency]", { field: "latency", low: 1e6, high: 2e6 }, "ns", catalogue);
+		expect(found[0]?.statistic).toBe("io.ops[op=read][latency=1000000ns..2000000ns][latency]");
+		expect(bounds({ low: -0.5, high: 4096.4 }, "B")).toBe("0B..4096B");
+	});
+
+	it("never asks again for what is one value already, whatever is in a name", () => {
+		expect(fieldsOf("io.ops[op=write][latency]", catalogue)).toEqual(["device", "process", "file"]);
+		expect(fieldsOf('io.ops[file="[op=read]"][latency]', catalogue)).toEqual(["op", "device", "process"]);
+		expect(fieldsOf("io.ops[latency=1ms..2ms][size]", catalogue)).toEqual(["op", "device", "process", "file"]);
+		expect(fieldsOf("no.such[latency]", catalogue)).toEqual([]);
+	});
+
+	it("of a marked part holds its values too; sizes are ranges", () => {
+		const spec = { statistic: "io.ops[op=read][latency]" };
+		const mark = { low: 1e6, high: 2e6 };
+		const first = "io.ops[op=read][latency=1000000ns..2000000ns]";
+		expect(narrow(spec, "process", "dd", mark, "ns")).toBe(`${first}[process="dd"][latency]`);
+		expect(narrow(spec, "size", "4KiB..8KiB", mark, "ns")).toBe(`${first}[size=4KiB..8KiB][latency]`);
+	});
+});
+
+const cells = (counts: number[]): SparseCounts => ({
+	starts: Array.from({ length: counts.length + 1 }, (_, i) => i),
+	rows: counts.map(() => 0),
+	counts,
+});
+const part = (key: string, counts: number[]): Part => ({ key, colour: "#000000", cells: cells(counts) });
+
+describe("modes of a map", () => {
+	const all = cells([9]);
+	const told = [part("a", [4]), part("b", [3]), part("", [2])];
+	const wanted =
+		(...keys: string[]) =>
+		(each: Part) =>
+			keys.includes(each.key);
+	const sum = (shown: readonly SparseCounts[]) => shown.reduce((total, each) => total + (each.counts[0] ?? 0), 0);
+
+	it("show all in grey but what is highlighted", () => {
+		expect(chosen("highlight", all, told, wanted("a"))).toEqual({ shown: [all], hued: [told[0]] });
+		expect(chosen("rainbow", all, told, wanted("a", "b")).hued).toHaveLength(2);
+		expect(chosen("highlight", all, told, wanted())).toEqual({ shown: [all], hued: [] });
+	});
+
+	it("show some alone, or all others: together that is all", () => {
+		for (const keys of [["a"], ["a", "b"], ["b"]]) {
+			const alone = chosen("isolate", all, told, wanted(...keys));
+			const without = chosen("exclude", all, told, wanted(...keys));
+			expect(sum(alone.shown) + sum(without.shown)).toBe(9);
+		}
+	});
+
+	it("ask for the maps of few keys", () => {
+		const spec = { ...graphOf("io.ops[latency]", "g"), by: "process", highlights: ["z"] };
+		const items = "abcdefghij".split("").map((key) => ({ key, words: "", value: 1, colour: "", single: key !== "a" }));
+		expect(layerKeys(spec, items)).toEqual(["z"]);
+		expect(layerKeys({ ...spec, by: "" }, items)).toEqual([]);
+		const rainbow = layerKeys({ ...spec, mode: "rainbow" }, items);
+		expect(rainbow.slice(0, 3)).toEqual(["z", "b", "c"]);
+		expect(rainbow.length).toBeLessThanOrEqual(7);
+	});
+});
+
+describe("the left panel", () => {
+	const look = (counts: SparseCounts): Look => ({
+		group: {
+			y: "latency",
+			title: "",
+			unit: "ns",
+			weight: "count",
+			interval_ns: 10,
+			columns: counts.starts.length - 1,
+			bounds: Array.from({ length: 65 }, (_, i) => i),
+			y_scale: "linear",
+			color: "rank",
+			low: 0,
+			high: 64,
+			least: 1,
+			crops: [[0, 64]],
+			lines: [],
+			show_lines: false,
+			difference: false,
+			maps: [],
+		},
+		map: {} as never,
+		origin: 100,
+		shown: [counts],
+		parts: [],
+		kind: "rank",
+		scale: "",
+		crop: 0,
+		rows: null,
+		overlays: false,
+		words: () => ({}),
+		row: () => ({}),
+	});
+	const columns = fc.array(fc.tuple(fc.integer({ min: 0, max: 63 }), fc.integer({ min: 1, max: 50 })), {
+		minLength: 1,
+		maxLength: 30,
+	});
+
+	it("adds up a map's values in ranges that hold each of them once", () => {
+		fc.assert(
+			fc.property(columns, (made) => {
+				const data: SparseCounts = {
+					starts: Array.from({ length: made.length + 1 }, (_, i) => i),
+					rows: made.map(([bucket]) => bucket),
+					counts: made.map(([, count]) => count),
+				};
+				const whole = rowsOf(look(data), { from: 100, until: 100 + 10 * made.length });
+				const total = made.reduce((sum, [, count]) => sum + count, 0);
+				expect(whole.reduce((sum, row) => sum + row.count, 0)).toBe(total);
+				expect(whole.length).toBeLessThanOrEqual(16);
+				for (let i = 1; i < whole.length; i++) expect(whole[i]?.high).toBe(whole[i - 1]?.low);
+				const [first] = made;
+				const one = rowsOf(look(data), { from: 100, until: 110 });
+				expect(one.map((row) => row.count)).toEqual([first?.[1]]);
+				expect(one[0]?.low).toBeLessThanOrEqual(first?.[0] ?? 0);
+				expect(one[0]?.high).toBeGreaterThan(first?.[0] ?? 0);
+			}),
+		);
+		expect(rowsOf(look(cells([1])), { from: 900, until: 950 })).toEqual([]);
+	});
+
+	it("keeps its order under the pointer, new values last", () => {
+		const item = (key: string, value: number) => ({ key, words: "", value, colour: "", single: true });
+		const order = held([item("a", 1), item("new", 9), item("b", 5)], ["b", "gone", "a"]);
+		expect(order.map((each) => each.key)).toEqual(["b", "a", "new"]);
+	});
+});
+
+describe("values", () => {
+	it("have their unit", () => {
+		expect(rate(2048, "B/s")).toBe("2 KiB/s");
+		expect(rate(12.5, "1/s")).toBe("12.5/s");
+		expect(rate(0.254, "1")).toBe("25.4 %");
+		expect(rate(2048, "B")).toBe("2 KiB");
+		expect(rate(null, "1/s")).toBe("nothing recorded");
+		expect(amount(12345, "1/s")).toBe("12 345");
+		expect(amount(0, "1")).toBe("");
+		expect(rowWords(98, 101, "", "utilization")).toBe("98 to 100 %");
+		expect(rowWords(1e6, 2e6, "ns", "latency")).toBe("1 ms to 2 ms");
+	});
+});
+
+describe("hierarchies", () => {
+	const node = (name: string, total: number, own: number, children: Node[] = []): Node => ({
+		name,
+		total,
+		own,
+		others: 0,
+		left: 0,
+		children,
+	});
+	const root = node("", 10, 0, [node("a", 7, 1, [node("x", 4, 4), node("y", 2, 2)]), node("b", 3, 3)]);
+
+	it("name whole paths, of a directory all that lie under it", () => {
+		const branch = branchOf(root, "");
+		expect(branch.names).toEqual(["/a", "/a/x", "/a/y", "/b"]);
+		expect(branch.children[0]?.names).toEqual(["/a", "/a/x", "/a/y"]);
+	});
+
+	it("are icicles in which no slice is wider than what it lies under", () => {
+		const found = slices(branchOf(root, ""), "", 8);
+		expect(found.map((slice) => [slice.branch.path, slice.depth])).toEqual([
+			["", 0],
+			["/a", 1],
+			["/a/x", 2],
+			["/a/y", 2],
+			["/b", 1],
+		]);
+		const [all, a, x] = found;
+		expect([all?.from, all?.to]).toEqual([0, 1]);
+		expect(a?.to).toBeCloseTo(0.7, 9);
+		expect(x?.to).toBeCloseTo(0.4, 9);
+		expect(slices(branchOf(root, ""), "/a", 2).map((slice) => slice.branch.path)).toEqual(["/a", "/a/x", "/a/y"]);
+		expect(slices(branchOf(root, ""), "/gone", 1)).toHaveLength(1);
+	});
+
+	it("of devices hold partitions below their disk, and nothing else", () => {
+		const keys = ["sda", "sda1", "sdaa", "nvme0n1", "nvme0n1p2", "loop1", "loop10"];
+		const found = devices(keys.map((key) => ({ key, total: 1 })));
+		expect(found.children.map((each) => [each.name, each.children.map((child) => child.name)])).toEqual([
+			["sda", ["sda1"]],
+			["sdaa", []],
+			["nvme0n1", ["nvme0n1p2"]],
+			["loop1", []],
+			["loop10", []],
+		]);
+		expect(found.total).toBe(5);
+	});
+});
+
+describe("keys", () => {
+	it("are each there once, with words", () => {
+		expect(new Set(graphKeys.map((each) => each.key)).size).toBe(graphKeys.length);
+		for (const each of graphKeys) expect(each.words.length).toBeGreaterThan(5);
+	});
+});

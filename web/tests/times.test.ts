@@ -1,0 +1,100 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { intervalOf, snapped } from "../src/model/columns";
+import {
+	around,
+	lengthOf,
+	lengthWords,
+	middleOf,
+	momentWords,
+	moved,
+	nextMultiple,
+	spanWords,
+	zoomed,
+} from "../src/model/times";
+import { SECOND } from "../src/model/worksheet";
+
+const START = 1_700_000_000 * SECOND;
+const spans = fc
+	.tuple(fc.integer({ min: 0, max: 3e8 }), fc.integer({ min: 1, max: 3e7 }))
+	.map(([from, length]) => ({ from: START + from * SECOND, until: START + (from + length) * SECOND }));
+
+describe("columns", () => {
+	it("are at most as many as a screen has, and at least a few", () => {
+		fc.assert(
+			fc.property(fc.integer({ min: 1, max: 10 * 366 * 86_400 }), (seconds) => {
+				const length = seconds * SECOND;
+				const columns = length / intervalOf({ from: START, until: START + length });
+				expect(columns).toBeLessThanOrEqual(3600);
+				expect(columns).toBeGreaterThanOrEqual(seconds < 60 ? 1 : 60);
+			}),
+		);
+	});
+	it("are a second from a minute to an hour, and a minute for a day", () => {
+		for (const [seconds, interval] of [
+			[60, 1],
+			[3600, 1],
+			[7200, 2],
+			[86_400, 60],
+			[7 * 86_400, 300],
+			[30 * 86_400, 900],
+		])
+			expect(intervalOf({ from: START, until: START + (seconds as number) * SECOND })).toBe(
+				(interval as number) * SECOND,
+			);
+		expect(intervalOf({ from: 0, until: 6e8 })).toBe(1e6);
+		expect(intervalOf({ from: 0, until: 1 })).toBe(1);
+	});
+	it("hold the whole span", () => {
+		fc.assert(
+			fc.property(spans, (span) => {
+				const interval = intervalOf(span);
+				const whole = snapped(span, interval);
+				expect(whole.from).toBeLessThanOrEqual(span.from);
+				expect(whole.until).toBeGreaterThanOrEqual(span.until);
+				expect(lengthOf(whole)).toBeLessThan(lengthOf(span) + 2 * interval);
+			}),
+		);
+	});
+});
+
+describe("time", () => {
+	it("comes closer and goes farther around a moment", () => {
+		fc.assert(
+			fc.property(spans, fc.double({ min: 0, max: 1, noNaN: true }), (span, share) => {
+				const about = span.from + share * lengthOf(span);
+				const back = zoomed(zoomed(span, 0.5, about), 2, about);
+				expect(Math.abs(back.from - span.from)).toBeLessThan(lengthOf(span) * 1e-3 + 1e4);
+				const near = zoomed(span, 0.5, about);
+				expect(near.from).toBeLessThanOrEqual(about + 1e4);
+				expect(near.until).toBeGreaterThanOrEqual(about - 1e4);
+			}),
+		);
+	});
+	it("moves no farther than half beyond what was recorded", () => {
+		const whole = { from: START, until: START + 100 * SECOND };
+		const span = { from: START, until: START + 10 * SECOND };
+		expect(moved(span, whole, 0.5).from).toBe(START + 5 * SECOND);
+		expect(moved(span, whole, -3).from).toBe(START - 5 * SECOND);
+		expect(moved(span, whole, 99).until).toBe(whole.until + 5 * SECOND);
+	});
+	it("is shown in multiples of a unit", () => {
+		expect(nextMultiple(90 * SECOND, 60)).toBe(1);
+		expect(nextMultiple(60 * SECOND, 60)).toBe(2);
+		expect(nextMultiple(180 * SECOND, 60)).toBe(4);
+		expect(nextMultiple(3600 * SECOND, 60)).toBe(1);
+		expect(nextMultiple(90 * 86_400 * SECOND, 30 * 86_400)).toBe(4);
+		expect(middleOf(around(START, 60 * SECOND))).toBe(START);
+	});
+	it("is told in words", () => {
+		expect(lengthWords(60 * SECOND)).toBe("1 minute");
+		expect(lengthWords(7200 * SECOND)).toBe("2 hours");
+		expect(lengthWords(90 * SECOND)).toBe("90 seconds");
+		expect(lengthWords(2.5e6)).toBe("2.5 ms");
+		expect(momentWords(START)).toBe("2023-11-14 22:13:20");
+		expect(momentWords(START + 5e6, 1e6)).toBe("2023-11-14 22:13:20.005");
+		expect(momentWords(12.5 * SECOND, 1e8)).toBe("12.500 s");
+		expect(spanWords({ from: START, until: START + 600 * SECOND })).toBe("2023-11-14 22:13:20 – 22:23:20 UTC");
+		expect(spanWords({ from: 5 * SECOND, until: 605 * SECOND }, 5 * SECOND)).toBe("0 s – 600 s");
+	});
+});

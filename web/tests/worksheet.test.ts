@@ -1,0 +1,221 @@
+import fc from "fast-check";
+import { beforeEach, describe, expect, it } from "vitest";
+import type { StatisticFacts } from "../src/generated/api";
+import { place, resize, shift } from "../src/model/arranging";
+import { choicesOf, search, suggestions } from "../src/model/choices";
+import { breakdownOf, brokenDown, filtered, narrowed, rootOf } from "../src/model/names";
+import { formatPlace, parsePlace } from "../src/model/place";
+import { readGraph, readWorksheet } from "../src/model/reading";
+import {
+	add,
+	close,
+	EMPTY,
+	edit,
+	focus,
+	type GraphSpec,
+	graphOf,
+	MOST,
+	refused,
+	setSpan,
+	sheet,
+	spanOf,
+} from "../src/model/worksheet";
+
+const spans = fc
+	.tuple(fc.integer({ min: 0, max: 2 ** 52 }), fc.integer({ min: 1, max: 2 ** 40 }))
+	.map(([from, length]) => ({ from, until: from + length }));
+const names = fc.string({ minLength: 1, maxLength: 40 });
+const graphs: fc.Arbitrary<GraphSpec> = fc.record({
+	id: fc.constant("g1"),
+	statistic: names.filter((each) => !each.startsWith("{")),
+	source: fc.string({ maxLength: 20 }),
+	painter: fc.constantFrom("", "line", "stack", "heat"),
+	scale: fc.constantFrom("", "log", "linear"),
+	by: fc.string({ maxLength: 20 }),
+	highlights: fc.array(names, { maxLength: 4 }),
+	mode: fc.constantFrom("highlight", "isolate", "exclude", "rainbow"),
+	colour: fc.constantFrom("rank", "log", "linear"),
+	crop: fc.constantFrom(0, 0.0001, 0.001, 0.01, 0.05),
+	rows: fc.option(fc.constant({ low: 10, high: 2000.5 })),
+	overlays: fc.boolean(),
+	panel: fc.constantFrom("average", "second"),
+	hierarchy: fc.constantFrom("", "tree", "icicle"),
+	width: fc.constantFrom(1, 2),
+	height: fc.integer({ min: 80, max: 1600 }),
+	synced: fc.boolean(),
+	span: fc.option(spans),
+});
+const sheets = fc.record({
+	schema: fc.constant(1 as const),
+	name: fc.string({ maxLength: 64 }),
+	recording: fc.string({ maxLength: 60 }),
+	time: fc.oneof(spans, fc.record({ live: fc.integer({ min: 1, max: 1e6 }) })),
+	compare: fc.option(spans),
+	graphs: fc.array(graphs, { maxLength: MOST }).map((found) => found.map((each, i) => ({ ...each, id: `g${i + 1}` }))),
+});
+
+beforeEach(() => {
+	sheet.value = EMPTY;
+	focus.value = "";
+	refused.value = "";
+});
+
+describe("a worksheet", () => {
+	it("comes back from its address as it was", () => {
+		fc.assert(
+			fc.property(sheets, (given) => {
+				expect(parsePlace(`#${formatPlace(given)}`)).toEqual(given);
+			}),
+		);
+	});
+	it("comes back through a browser's own reading of the address", () => {
+		fc.assert(
+			fc.property(sheets, (given) => {
+				const url = new URL("http://127.0.0.1/");
+				url.hash = formatPlace(given);
+				expect(parsePlace(url.hash)).toEqual(given);
+			}),
+		);
+	});
+	it("is read from anything, and is one afterwards", () => {
+		fc.assert(
+			fc.property(fc.anything(), fc.array(fc.object({ maxDepth: 2 })), (given, found) => {
+				for (const each of [
+					given,
+					{ graphs: found },
+					{ graphs: found.map((one) => ({ statistic: "io.ops", ...one })) },
+				]) {
+					const read = readWorksheet(each);
+					expect(read.schema).toBe(1);
+					expect(new Set(read.graphs.map(({ id }) => id)).size).toBe(read.graphs.length);
+					expect(readWorksheet(JSON.parse(JSON.stringify(read)))).toEqual(read);
+				}
+			}),
+		);
+	});
+	it("leaves out what is damaged, and keeps the rest", () => {
+		const read = readWorksheet({
+			recording: "rec",
+			time: { from: 5, until: 3 },
+			graphs: [
+				{ statistic: "io.ops", crop: 7, height: 1e9, rows: { low: 3, high: 1 }, by: 5 },
+				{ id: "g9" },
+				null,
+				"io.bytes",
+			],
+		});
+		expect(read).toEqual({ ...EMPTY, recording: "rec", graphs: [{ ...graphOf("io.ops", "g1"), height: 1600 }] });
+		expect(readGraph({ statistic: "" })).toBeNull();
+		expect(parsePlace("#graph={broken&graph=io.ops&last=x")).toEqual({ ...EMPTY, graphs: [graphOf("io.ops", "g1")] });
+	});
+	it("is short where graphs are as they begin", () => {
+		sheet.value = { ...EMPTY, recording: "rec" };
+		add("io.ops[latency]");
+		expect(formatPlace(sheet.value)).toBe("recording=rec&last=60&graph=io.ops[latency]");
+	});
+});
+
+describe("graphs", () => {
+	it("are added at the end or behind another one, as many as a stream follows", () => {
+		const first = add("io.ops");
+		add("io.bytes");
+		add("io.ops[op]", first);
+		expect(sheet.value.graphs.map((each) => each.statistic)).toEqual(["io.ops", "io.ops[op]", "io.bytes"]);
+		for (let more = 3; more < MOST; more++) expect(add("io.ops")).not.toBe("");
+		expect(add("io.ops")).toBe("");
+		expect(refused.value).toContain("close one");
+		expect(new Set(sheet.value.graphs.map((each) => each.id)).size).toBe(MOST);
+	});
+	it("are closed, moved and resized", () => {
+		const [a, b, c] = ["io.ops", "io.bytes", "cpu.utilization"].map((each) => add(each));
+		place(c as string, 0);
+		expect(sheet.value.graphs.map((each) => each.id)).toEqual([c, a, b]);
+		shift(sheet.value.graphs[0] as GraphSpec, 1);
+		shift(sheet.value.graphs[2] as GraphSpec, 5);
+		expect(sheet.value.graphs.map((each) => each.id)).toEqual([a, c, b]);
+		focus.value = c as string;
+		close(c as string);
+		expect(focus.value).toBe(b);
+		resize(sheet.value.graphs[0] as GraphSpec, -5);
+		expect(sheet.value.graphs[0]?.height).toBe(80);
+	});
+	it("share the worksheet's time, or have their own", () => {
+		const [a, b] = [add("io.ops"), add("io.bytes")];
+		const spec = (id: string) => sheet.value.graphs.find((each) => each.id === id) as GraphSpec;
+		setSpan(spec(a), { from: 10, until: 20 });
+		expect(spanOf(spec(b))).toEqual({ from: 10, until: 20 });
+		edit(b, { synced: false, span: { from: 1, until: 2 } });
+		setSpan(spec(b), { from: 3, until: 4 });
+		expect([spanOf(spec(a)), spanOf(spec(b))]).toEqual([
+			{ from: 10, until: 20 },
+			{ from: 3, until: 4 },
+		]);
+	});
+});
+
+describe("names", () => {
+	it("are narrowed to a value, whatever is in it", () => {
+		expect(narrowed("io.ops[op=write][file]", "file", 'a"b\\c]')).toBe('io.ops[op=write][file="a\\"b\\\\c]"]');
+		expect(filtered("io.ops[latency]", "op", "write")).toBe("io.ops[op=write][latency]");
+		expect(filtered("io.ops", "op", "write")).toBe("io.ops[op=write]");
+		expect(filtered("io.ops", "process", " a")).toBe('io.ops[process=" a"]');
+		expect(filtered("io.ops", "process", "")).toBe('io.ops[process=""]');
+		expect(filtered("io.ops", "process", "a b")).toBe("io.ops[process=a b]");
+	});
+	it("have a root and a breakdown", () => {
+		expect(breakdownOf("io.ops[op=write][latency]")).toBe("latency");
+		expect(breakdownOf("io.ops[op=write]")).toBe("");
+		expect(brokenDown("io.ops[op=write][latency]", "process")).toBe("io.ops[op=write][process]");
+		expect(brokenDown("io.ops[op]", "")).toBe("io.ops");
+		expect(rootOf("io.ops[op=write][latency]")).toBe("io.ops");
+	});
+});
+
+const facts = (name: string, fields: [string, "stack" | "heat"][], why = ""): StatisticFacts => ({
+	name,
+	about: `about ${name}`,
+	covers: "",
+	unit: "1/s",
+	source: "block",
+	counted: false,
+	filters: [],
+	breakdowns: fields.map(([field, kind]) => ({ field, kind })),
+	available: why === "",
+	why_not: why,
+});
+
+describe("what can be added", () => {
+	const all = choicesOf([
+		facts("io.ops", [
+			["latency", "heat"],
+			["op", "stack"],
+		]),
+		facts("io.bytes", [["process", "stack"]]),
+		facts("net.bytes", [["interface", "stack"]], "no counters were recorded"),
+	]);
+	it("has maps last within a statistic", () => {
+		expect(all.map((each) => each.statistic)).toEqual([
+			"io.ops",
+			"io.ops[op]",
+			"io.ops[latency]",
+			"io.bytes",
+			"io.bytes[process]",
+			"net.bytes",
+			"net.bytes[interface]",
+		]);
+	});
+	it("is found by typing, what can't be had last", () => {
+		expect(search(all, "lat")[0]?.statistic).toBe("io.ops[latency]");
+		expect(search(all, "bytes proc").map((each) => each.statistic)).toEqual(["io.bytes[process]"]);
+		expect(search(all, "bytes").at(-1)?.why).toBe("no counters were recorded");
+		expect(search(all, "nothing like it")).toEqual([]);
+	});
+	it("begins with a map", () => {
+		expect(suggestions(all).map((each) => each.statistic)).toEqual([
+			"io.ops[latency]",
+			"io.ops[op]",
+			"io.bytes[process]",
+		]);
+		expect(suggestions([])).toEqual([]);
+	});
+});
