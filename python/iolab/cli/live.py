@@ -10,13 +10,16 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .options import say
 from .record import command as record
 from .view import announce, listening, serving_options
+
+if TYPE_CHECKING:
+    from ..server.commands import Commands
 
 STARTS_WITHIN = 30.0
 """Seconds until a recording is there, or none comes. Another host takes longer: it must be reached first."""
@@ -40,7 +43,8 @@ class _Live(click.Command):
 
 @click.command("live", cls=_Live)
 @serving_options
-def command(port: int | None, address: str | None, metrics: tuple[str, ...], token_file: Path | None, **asked: Any) -> int:
+def command(port: int | None, address: str | None, metrics: tuple[str, ...], token_file: Path | None,
+            alert_commands: Path | None, **asked: Any) -> int:
     """Record I/O, and show it in a browser while it comes. Needs root on the machine that is recorded: sudo iolab live.
 
     The recorder is a process of its own, as by iolab record, whose options these are; what serves has given up root, and may end or lag
@@ -49,12 +53,14 @@ def command(port: int | None, address: str | None, metrics: tuple[str, ...], tok
     from ..recorder.privilege import become, caller
     from ..recorder.session import preload
     from ..server import page
+    from ..server.commands import read_commands
     from ..server.metrics import Exporter
     from ..server.store import Store
     from ..server.warm import warm
 
     page.check()
     Exporter(Store(()), metrics)
+    commands = read_commands(alert_commands)
     directory = (asked["output"] or Path(time.strftime("recording-%Y%m%dT%H%M%S"))).absolute()
     user = caller(os.environ)
     if user is not None:
@@ -67,7 +73,7 @@ def command(port: int | None, address: str | None, metrics: tuple[str, ...], tok
         if user is not None:
             become(user)
         if _begun(recorder, directory, STARTS_WITHIN if asked["host_words"] == "local" else STARTS_FAR_WITHIN):
-            _show(recorder, directory, address, port, metrics, token_file)
+            _show(recorder, directory, address, port, metrics, token_file, commands)
     except KeyboardInterrupt:
         pass
     finally:
@@ -118,7 +124,7 @@ def _session(directory: Path) -> Any:
 
 
 def _show(recorder: subprocess.Popen[bytes], directory: Path, address: str | None, port: int | None, metrics: Sequence[str],
-          token_file: Path | None) -> None:
+          token_file: Path | None, commands: Commands) -> None:
     from ..server.desk import at_home
     from ..server.serve import serve
     from ..server.store import Store
@@ -137,7 +143,7 @@ def _show(recorder: subprocess.Popen[bytes], directory: Path, address: str | Non
         say(f"recording into {directory}")
         announce(listener)
 
-    serve(at_home(Store((directory,))), listener, metrics=metrics, ready=ready, go_on=go_on)
+    serve(at_home(Store((directory,)), commands), listener, metrics=metrics, ready=ready, go_on=go_on)
 
 
 def _ended(recorder: subprocess.Popen[bytes]) -> int:

@@ -17,14 +17,18 @@ from .options import PATH, open_results, results_argument, say
 @click.option("--format", "style", type=click.Choice(("svg", "png")), default="svg", show_default=True, help="Of the charts.")
 @click.option("--reference", "references", multiple=True, metavar="LABEL=QUANTITY",
               help="A rated figure to draw beside throughput against latency: '10 GbE link=1192MiB/s'; may be given again.")
-def command(path: Path, output: Path | None, charts: Path | None, style: Literal["svg", "png"], references: tuple[str, ...]) -> None:
+@click.option("--published", type=PATH, metavar="TABLE.csv", help="Published numbers to hold the cells beside.")
+def command(path: Path, output: Path | None, charts: Path | None, style: Literal["svg", "png"], references: tuple[str, ...],
+            published: Path | None) -> None:
     """Write the report: one HTML file that opens from disk without a network, or its charts as SVG or PNG."""
     from ..errors import UsageError
 
     if charts is not None and output is not None:
         raise UsageError("--charts writes files of its own, -o writes the report", hint="give one of them")
     from ..charts.reference import parse_reference
+    from ..compare.beside import Published
 
+    beside = None if published is None else Published(published)
     lines = [parse_reference(text) for text in references]
     results = open_results(path)
     if charts is not None:
@@ -37,7 +41,7 @@ def command(path: Path, output: Path | None, charts: Path | None, style: Literal
     from ..results.manifest import write_atomically
 
     target = output or path / "report.html"
-    html = build_report(results, target.parent, lines)
+    html = build_report(results, target.parent, lines, beside)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, html)
     say(f"wrote {target} ({len(html.encode()) / 1e6:.1f} MB)")

@@ -26,7 +26,9 @@ def serving_options(function: Decorated) -> Decorated:
             click.option("--listen", "address", metavar="ADDRESS", help="This machine's address or name to listen on. Default: 127.0.0.1."),
             click.option("--metric", "metrics", metavar="STATISTIC", multiple=True, help="Tell Prometheus this, at /metrics; repeatable."),
             click.option("--token-file", type=PATH, metavar="FILE",
-                         help="Keep the token there, so that it is the same next time; the file is made if it isn't there.")):
+                         help="Keep the token there, so that it is the same next time; the file is made if it isn't there."),
+            click.option("--alert-commands", type=PATH, metavar="FILE",
+                         help='Commands that alerts may run, by name, in TOML: page = ["/usr/local/bin/page", "me"].')):
         function = option(function)
     return function
 
@@ -34,7 +36,8 @@ def serving_options(function: Decorated) -> Decorated:
 @click.command("view")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
 @serving_options
-def command(paths: tuple[Path, ...], port: int | None, address: str | None, metrics: tuple[str, ...], token_file: Path | None) -> None:
+def command(paths: tuple[Path, ...], port: int | None, address: str | None, metrics: tuple[str, ...], token_file: Path | None,
+            alert_commands: Path | None) -> None:
     """Show recordings, traces and the recordings of results in a browser, and to programs.
 
     What was recorded is not changed; worksheets are saved in the user's own directory.
@@ -42,12 +45,13 @@ def command(paths: tuple[Path, ...], port: int | None, address: str | None, metr
     Prints one address with its token; Ctrl-C ends it. A recording that grows is followed.
     """
     from ..server import page
+    from ..server.commands import read_commands
     from ..server.desk import at_home
     from ..server.serve import serve
     from ..server.store import Store
 
     page.check()
-    desk = at_home(Store(paths))
+    desk = at_home(Store(paths), read_commands(alert_commands))
     listener = listening(address, port, token_file)
     serve(desk, listener, metrics=metrics, ready=lambda: announce(listener))
 

@@ -10,12 +10,14 @@ from pathlib import Path
 from .. import __version__, metrics
 from ..charts.reference import Reference
 from ..charts.theme import DARK, LIGHT
+from ..compare.beside import Published
 from ..compare.compare import compare
 from ..compare.model import Comparison
 from ..errors import UsageError
 from ..results.model import Run
 from ..verdict import Level
 from . import facts, words
+from .beside import beside_sections
 from .datasets import Datasets
 from .method import METHOD
 from .payload import Details, LevelCount, Payload, VariantInfo
@@ -47,7 +49,7 @@ MEANINGS = {
 
 
 def assemble(
-    results: Source, base: Path | None = None, references: Sequence[Reference] = ()
+    results: Source, base: Path | None = None, references: Sequence[Reference] = (), published: Published | None = None
 ) -> tuple[Payload, Details]:
     """Everything that the page is given.
 
@@ -55,6 +57,7 @@ def assemble(
         results: opened results.
         base: directory that the report will lie in, for links to evidence; None leaves files named but unlinked.
         references: rated figures that throughput against latency is held against.
+        published: numbers that the cells are held beside.
     """
     runs = results.runs
     places = {run.id: place for place, run in enumerate(runs)}
@@ -63,6 +66,8 @@ def assemble(
     datasets = Datasets()
     sections = [metric_section(comparison, places, datasets, charts=True) for comparison in comparisons]
     sections += view_sections(results, comparisons, datasets, references)
+    if published is not None:
+        sections += beside_sections(results, comparisons, published, places, datasets)
     sections += step_sections(results, _baseline(results), datasets, references)
     sections += window_sections(results, places, datasets)
     sections += [

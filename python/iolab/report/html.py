@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
 from importlib import resources
 
@@ -31,6 +32,11 @@ def render(payload: Payload, details: Details, maps: Maps | None = None) -> str:
 
 def page(bundle: str, title: str, generator: str, documents: Mapping[str, Model], without_script: str) -> str:
     """A page of one of the built bundles ("report", "heatmap") with its documents, and what stands there without scripts."""
+    return standing(bundle, title, generator, [_embedded(name, document) for name, document in documents.items()], without_script)
+
+
+def standing(bundle: str, title: str, generator: str, elements: Sequence[str], without_script: str) -> str:
+    """A page of a built bundle with elements that hold its documents. Raises IolabError where it has not been built."""
     script, style = bundle_file(f"{bundle}.js"), bundle_file(f"{bundle}.css")
     if "</script" in script.lower() or "</style" in style.lower():
         raise IolabError(
@@ -59,7 +65,7 @@ def page(bundle: str, title: str, generator: str, documents: Mapping[str, Model]
             "<body>",
             '<div id="app"></div>',
             f"<noscript>{without_script}</noscript>",
-            *(_embedded(name, document) for name, document in documents.items()),
+            *elements,
             f"<script>{script}</script>",
             "</body>",
             "</html>",
@@ -68,8 +74,9 @@ def page(bundle: str, title: str, generator: str, documents: Mapping[str, Model]
     )
 
 
+@cache
 def bundle_file(name: str) -> str:
-    """A file of the built page; IolabError where it is not there."""
+    """A file of the built page, read once: later it may not be allowed. IolabError where it is not there."""
     file = resources.files(__package__) / "static" / name
     try:
         return file.read_text("utf-8")
@@ -77,6 +84,11 @@ def bundle_file(name: str) -> str:
         raise IolabError(
             "the report's page has not been built", where=str(file), hint="make setup builds it (or: make web)"
         ) from None
+
+
+def json_element(name: str, text: str) -> str:
+    """A document as JSON: no letter of it can end the element or start a tag."""
+    return f'<script type="application/json" id="{name}">{text.replace("<", chr(92) + "u003c")}</script>'
 
 
 def packed(document: Model) -> str:

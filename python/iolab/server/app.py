@@ -14,8 +14,9 @@ from starlette.routing import Route as Path
 from starlette.types import ASGIApp
 
 from ..errors import FormatError, IolabError, ResultsError, UsageError
-from . import binary, metrics, page
+from . import acting, binary, metrics, page, reports
 from .asking import parameters
+from .desk import ACTIONS, Desk
 from .guard import Door, Guard
 from .models import Model, Problem
 from .openapi import document
@@ -25,17 +26,22 @@ from .stream import Streams, stream_path
 from .work import Busy, Workers
 
 
-def application(store: Store, door: Door, exporter: metrics.Exporter | None = None, *, stopping: Callable[[], bool] = lambda: False,
+def application(desk: Desk | Store, door: Door, exporter: metrics.Exporter | None = None, *, stopping: Callable[[], bool] = lambda: False,
                 workers: Workers | None = None) -> ASGIApp:
-    """The service of a store, behind its door. `stopping` says that open streams are to end."""
+    """The service of a desk, or of a store without changes, behind its door. `stopping` says that open streams are to end."""
     pool = workers or Workers()
+    store = desk.store if isinstance(desk, Desk) else desk
     streams = Streams(store, pool, stopping)
     paths = [Path(f"{PREFIX}{route.path}", _endpoint(route, store, pool), methods=["GET"]) for route in ROUTES]
+    paths += _of_actions(desk, pool) if isinstance(desk, Desk) else []
     paths += [
         Path(f"{PREFIX}/openapi.json", _openapi, methods=["GET"]), Path(f"{PREFIX}/stream", stream_path(streams), methods=["GET"]),
+        Path(reports.PATH, reports.endpoint(reports.Reports(store), pool), methods=["GET"]),
         Path("/metrics", metrics.endpoint(exporter or metrics.Exporter(store, ()), pool), methods=["GET"]), *page.paths()]
     handlers: Any = {HTTPException: _http_problem, IolabError: _problem, Busy: _busy, Exception: _failed}
-    return Guard(Starlette(routes=paths, exception_handlers=handlers), door)
+    service = Starlette(routes=paths, exception_handlers=handlers)
+    service.router.redirect_slashes = False
+    return Guard(service, door)
 
 
 def _endpoint(route: Route, store: Store, pool: Workers) -> Callable[[Request], Any]:
@@ -46,6 +52,22 @@ def _endpoint(route: Route, store: Store, pool: Workers) -> Callable[[Request], 
         wanted = route.binary if route.binary is not None and binary.MEDIA_TYPE in request.headers.get("accept", "") else route.answer
         content, kind = await pool.run(lambda: _written(wanted(store, words), route.kind if wanted is route.answer else binary.MEDIA_TYPE))
         return Response(content, media_type=kind, headers={"vary": "Accept"} if route.binary is not None else None)
+
+    return endpoint
+
+
+def _of_actions(desk: Desk, pool: Workers) -> list[Path]:
+    """The paths of actions, with all that can be done at each."""
+    found: dict[str, dict[str, Callable[[Request], Any]]] = {}
+    for action in ACTIONS:
+        found.setdefault(action.path, {})[action.method] = acting.endpoint(action, desk, pool)
+    return [Path(f"{PREFIX}{path}", _by_method(ways), methods=list(ways)) for path, ways in found.items()]
+
+
+def _by_method(ways: dict[str, Callable[[Request], Any]]) -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> Response:
+        found: Response = await ways["GET" if request.method == "HEAD" else request.method](request)
+        return found
 
     return endpoint
 
@@ -74,7 +96,8 @@ async def _problem(request: Request, error: Exception) -> Response:
 
 async def _http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _answer(error.status_code, "there is nothing at this path" if error.status_code == 404 else str(error.detail))
+    words = {404: "there is nothing at this path", 405: "that can't be done here"}.get(error.status_code, str(error.detail))
+    return _answer(error.status_code, words, headers=dict(error.headers or {}))
 
 
 async def _busy(request: Request, error: Exception) -> Response:

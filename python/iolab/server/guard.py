@@ -2,7 +2,8 @@
 
 The token comes once in the address (`/?token=...`), which is answered with a cookie and the address without it; programs send it as
 `Authorization: Bearer`. Against pages of other sites: the cookie is SameSite=Strict, `Origin` and `Sec-Fetch-Site` must not be foreign,
-and `Host` must be a name of this service, so that no name of others that is made to point here is served.
+and `Host` must be a name of this service, so that no name of others that is made to point here is served. What changes something needs more
+than the cookie: an `Origin` or `Sec-Fetch-Site` that says that the page itself asks.
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ _HEADERS = [
     (b"content-security-policy", POLICY.encode()), (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"), (b"cross-origin-resource-policy", b"same-origin"), (b"x-frame-options", b"DENY"),
 ]
+
+
+_READS = ("GET", "HEAD")
+_WRITES = ("PUT", "POST", "DELETE")
+_WRITTEN = "/api/"
+"""Paths below which something can be changed."""
 
 
 class Door:
@@ -60,10 +67,14 @@ class Door:
         """Whether it is the token, in a time that does not tell how much of it is right."""
         return hmac.compare_digest(text.encode("utf-8", "replace"), self.token.encode())
 
+    def bears_token(self, headers: dict[str, str]) -> bool:
+        """Whether a request bears the token itself."""
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        return kind.lower() == "bearer" and self.knows_token(given.strip())
+
     def let_in(self, headers: dict[str, str]) -> bool:
         """Whether a request bears the token or the cookie."""
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and self.knows_token(given.strip()):
+        if self.bears_token(headers):
             return True
         try:
             found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
@@ -106,7 +117,8 @@ class Guard:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *_HEADERS]
+                own = {name for name, _ in message.get("headers", [])}
+                message["headers"] = [*message.get("headers", []), *(each for each in _HEADERS if each[0] not in own)]
             await send(message)
 
         await self._app(scope, receive, with_headers)
@@ -129,8 +141,13 @@ class Guard:
                 return 303, "", [(b"location", place.encode()), (b"set-cookie", self._door.cookie_header().encode())]
         if not self._door.let_in(headers):
             return 401, "the token is missing or wrong: open the address that iolab printed", [(b"www-authenticate", b"Bearer")]
-        if scope["method"] not in ("GET", "HEAD"):
-            return 405, "everything here is only read", [(b"allow", b"GET, HEAD")]
+        if scope["method"] in _READS:
+            return None
+        if scope["method"] not in _WRITES or not scope["path"].startswith(_WRITTEN):
+            return 405, "this is only read", [(b"allow", b"GET, HEAD")]
+        # a browser says where a change comes from; whoever sends the token itself is no page of another site
+        if not self._door.bears_token(headers) and origin is None and site != "same-origin":
+            return 403, "changes come from the page itself, which says so", []
         return None
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from ..errors import IolabError
 from ..recording.ingest import source_of
@@ -17,6 +19,7 @@ from .store import Store
 MOST_LINES = 2000
 """Marks or losses in one answer: the latest."""
 
+_RUNS = "runs/"
 _EPOCH = 10**17
 """Later than this (March 1973) a time in ns counts from 1970."""
 
@@ -83,10 +86,26 @@ def marks(store: Store, words: Words) -> Marks:
     name = recording_of(store, words)
     recording = store.recording(name)
     found = [] if recording is None else recording.marks()
+    results = store.results_of(name)
     return Marks(recording=name, left=max(0, len(found) - MOST_LINES), marks=[
         Mark(label=each["label"], kind=each["kind"], from_ns=each["from_ns"], until_ns=each["until_ns"],
-             link=None if each["link"] is None else str(each["link"]), facts=each["facts"] if isinstance(each["facts"], dict) else {})
+             link=None if each["link"] is None else str(each["link"]), facts=_facts(each, results))
         for each in found[-MOST_LINES:]])
+
+
+def run_of(mark: Mapping[str, Any]) -> str | None:
+    """The run that a line of marks is of, None where it is of none."""
+    link = mark["link"]
+    if mark["kind"] != "run" or not isinstance(link, str) or not link.startswith(_RUNS):
+        return None
+    return link.removeprefix(_RUNS)
+
+
+def _facts(mark: Mapping[str, Any], results: str | None) -> dict[str, Any]:
+    """What is known of a mark; of a run whose report is served where that is: `report` and `run`."""
+    facts = mark["facts"] if isinstance(mark["facts"], dict) else {}
+    run = run_of(mark)
+    return facts if run is None or results is None else {**facts, "report": results, "run": run}
 
 
 def losses(store: Store, words: Words) -> Losses:

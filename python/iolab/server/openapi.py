@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from pydantic.json_schema import models_json_schema
 from ..report.schema import typescript
 from . import binary
 from .alert import ALERTS
-from .models import ANSWERS
+from .desk import ACTIONS, Action
+from .keeping import KEEPING
+from .models import ANSWERS, Model, Problem
 from .parameters import Parameter
 from .routes import PREFIX, ROUTES, Route
 from .sheet import SHEETS
@@ -22,7 +25,10 @@ TYPES_FILE = Path("web/src/generated/api.ts")
 
 _PROBLEMS = {"400": "What is asked can't be asked; the error says why.", "401": "The token is missing or wrong.",
              "403": "Asked by another site, or by a host name that is not this service's.", "404": "There is nothing of that name.",
-             "409": "What is served can't answer it, such as a damaged or empty trace.", "503": "Too many questions at once; ask again."}
+             "408": "The document did not come in time.",
+             "409": "What is served can't answer it, such as a damaged or empty trace.", "413": "The document is too large.",
+             "415": "A document is application/json.", "503": "Too many questions at once; ask again."}
+_OF_DOCUMENTS = ("408", "413", "415")
 
 
 def document() -> dict[str, Any]:
@@ -37,8 +43,10 @@ def document() -> dict[str, Any]:
         "operationId": "metrics", "summary": "The statistics chosen with --metric, for Prometheus.", "parameters": [],
         "responses": {"200": {"description": "Text, or protobuf with native histograms where `Accept` asks for it.",
                               "content": {"text/plain": {"schema": {"type": "string"}}}}, **_problems()}}}
+    for action in ACTIONS:
+        paths.setdefault(f"{PREFIX}{action.path}", {})[action.method.lower()] = _action(action)
     return {"openapi": "3.1.0",
-            "info": {"title": "iolab", "version": "1", "description": "Recordings and traces of I/O, read-only; see docs/reference/api.md"},
+            "info": {"title": "iolab", "version": "1", "description": "Recordings and traces of I/O; see docs/reference/api.md"},
             "paths": paths, "security": [{"token": []}, {"cookie": []}],
             "components": {"schemas": _schemas("#/components/schemas/{model}")["$defs"], "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
@@ -57,12 +65,13 @@ def write(root: Path) -> list[Path]:
 
 
 def _schemas(template: str) -> dict[str, Any]:
-    return models_json_schema([(model, "serialization") for model in (ANSWERS | SHEETS | ALERTS).values()], ref_template=template)[1]
+    models = ANSWERS | SHEETS | KEEPING | ALERTS
+    return models_json_schema([(model, "serialization") for model in models.values()], ref_template=template)[1]
 
 
 def _operation(route: Route) -> dict[str, Any]:
-    refs = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in route.models]
-    schema: dict[str, Any] = {"type": "string"} if not refs else refs[0] if len(refs) == 1 else {"oneOf": refs}
+    refs = [_ref(model) for model in route.models]
+    schema = {"type": "string"} if not refs else refs[0] if len(refs) == 1 else {"oneOf": refs}
     content: dict[str, Any] = {route.kind: {"schema": schema}}
     if route.binary is not None:
         content[binary.MEDIA_TYPE] = {"schema": {"type": "string", "format": "binary"}}
@@ -70,10 +79,26 @@ def _operation(route: Route) -> dict[str, Any]:
             "responses": {"200": {"description": "The answer.", "content": content}, **_problems()}}
 
 
+def _action(action: Action) -> dict[str, Any]:
+    words = action.path.strip("/").split("/")
+    schema = {"type": "string"} if action.model is None else _ref(action.model)
+    done = {"204": {"description": "Done."}} if action.model is None and not action.file else {
+        "200": {"description": "The answer.", "content": {action.kind: {"schema": schema}}}}
+    body = {} if action.body is None else {"requestBody": {
+        "required": True, "content": {"application/json": {"schema": _ref(action.body)}}}}
+    return {"operationId": "-".join([action.method.lower(), *(word.strip("{}") for word in words)]), "summary": action.about,
+            "parameters": [_parameter(each) for each in action.parameters], **body,
+            "responses": {**done, **_problems(_OF_DOCUMENTS if action.body is not None else ())}}
+
+
+def _ref(model: type[Model]) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{model.__name__}"}
+
+
 def _parameter(each: Parameter) -> dict[str, Any]:
     return {"name": each.name, "in": each.place, "required": each.required, "description": each.about, "schema": each.schema}
 
 
-def _problems() -> dict[str, Any]:
-    schema = {"$ref": "#/components/schemas/Problem"}
-    return {code: {"description": words, "content": {"application/json": {"schema": schema}}} for code, words in _PROBLEMS.items()}
+def _problems(more: Sequence[str] = ()) -> dict[str, Any]:
+    return {code: {"description": words, "content": {"application/json": {"schema": _ref(Problem)}}} for code, words in _PROBLEMS.items()
+            if code not in _OF_DOCUMENTS or code in more}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from starlette.requests import Request
@@ -43,14 +42,9 @@ def paths() -> list[Route]:
 
 
 def check() -> None:
-    """IolabError where the page has not been built. From now on its files are not read again: whoever serves may not be allowed to."""
+    """IolabError where the page has not been built."""
     for name in _FILES:
-        _content(name)
-
-
-@cache
-def _content(name: str) -> str:
-    return bundle_file(name)
+        bundle_file(name)
 
 
 async def _page(request: Request) -> Response:
@@ -60,6 +54,6 @@ async def _page(request: Request) -> Response:
 
 def _file(name: str, kind: str) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
-        return Response(_content(name), media_type=kind)
+        return Response(bundle_file(name), media_type=kind)
 
     return answer

@@ -8,6 +8,7 @@ import ipaddress
 import logging
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ from .work import Workers
 LOCAL = "127.0.0.1"
 MOST_CONNECTIONS = 256
 """More than so many at once are answered with 503."""
+ENDS_WITHIN = 5.0
+"""Seconds that the watch over alerts has to end."""
 LONGEST_HEAD = 16 * 1024
 """Bytes of a request's head; more are refused."""
 
@@ -92,11 +95,19 @@ def serve(served: Desk | Store, listener: Listener, *, metrics: Sequence[str] = 
     exporter = Exporter(served.store if isinstance(served, Desk) else served, metrics)
     _quieten()
     workers = Workers()
+    stopping = threading.Event()
+    watcher = threading.Thread(target=served.watch.run, args=(stopping,), name="iolab-watch", daemon=True) if isinstance(
+        served, Desk) else None
     try:
+        if watcher is not None:
+            watcher.start()
         asyncio.run(_serve(served, listener, exporter, workers, ready, go_on))
     finally:
+        stopping.set()
         workers.close()
         listener.socket.close()
+        if watcher is not None and watcher.ident is not None:
+            watcher.join(ENDS_WITHIN)
 
 
 async def _serve(served: Desk | Store, listener: Listener, exporter: Exporter, workers: Workers, ready: Callable[[], None],

@@ -9,7 +9,7 @@ from .. import __version__
 from ..errors import IolabError, UsageError
 from ..heatmap.theme import DARK, LIGHT
 from ..report.heatmap_page import colours
-from ..report.html import inlined
+from ..report.html import json_element, standing
 from . import listing
 from .asking import parameters
 from .routes import ROUTES
@@ -35,13 +35,15 @@ def share(store: Store, wanted: Sharing) -> str:
         if size > LARGEST:
             raise UsageError(f"the answers have more than {LARGEST >> 20} MiB", hint="share fewer graphs, or less time")
         answers[question] = answer
-    facts = [each for each in listing.recordings(store, {}).recordings if each.name == name]
+    # what is in a file doesn't grow
+    facts = [listing.facts_of(store, name).model_copy(update={"live": False})] if name in store.names else []
     known = listing.statistics(store, {"recording": name}).statistics if facts else []
     parts = {"worksheet": sheet.model_dump_json(by_alias=True), "recordings": _list([each.model_dump_json() for each in facts]),
              "statistics": _list([each.model_dump_json() for each in known]), "answers": _object(answers)}
     look = _object({"light": colours(LIGHT).model_dump_json(), "dark": colours(DARK).model_dump_json()})
-    return inlined("live", sheet.name or "worksheet", f"iolab {__version__}", {"iolab-colours": look, "iolab-answers": _object(parts)},
-                   "<main><h1>iolab</h1><p>This worksheet needs JavaScript.</p></main>")
+    return standing("live", sheet.name or "worksheet", f"iolab {__version__}", [
+        json_element("iolab-colours", look), json_element("iolab-answers", _object(parts))],
+        "<main><h1>iolab</h1><p>This worksheet needs JavaScript.</p></main>")
 
 
 def _answer(store: Store, question: str) -> str:

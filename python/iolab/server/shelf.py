@@ -1,4 +1,5 @@
-"""Saved worksheets: a JSON file each in one directory, read without trust. A name is checked before it becomes part of a path."""
+"""Saved documents (worksheets, alerts): a JSON file each in one directory, read without trust. A name is checked before it becomes part of
+a path."""
 
 from __future__ import annotations
 
@@ -6,21 +7,25 @@ import os
 import re
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
 from ..errors import FormatError, IolabError, UsageError
-from .sheet import SavedFacts, SavedWorksheets, Worksheet
+from .models import Model
 from .store import NotServed
 
 LARGEST = 1 << 20
-"""Bytes of a worksheet."""
+"""Bytes of a document."""
 MOST = 1000
-"""Worksheets that are saved."""
+"""Documents of a shelf."""
 NAMES = r"[A-Za-z0-9_-][A-Za-z0-9 ._-]{0,63}"
 
 _SUFFIX = ".json"
+
+Document = TypeVar("Document", bound=Model)
 
 
 def folder(variables: Mapping[str, str], kind: str = "DATA", default: str = ".local/share") -> Path:
@@ -29,89 +34,80 @@ def folder(variables: Mapping[str, str], kind: str = "DATA", default: str = ".lo
     return (Path(base) if base.startswith("/") else Path.home() / default) / "iolab"
 
 
-class Shelf:
-    """The worksheets of a directory, which is made once something is saved."""
+class Shelf(Generic[Document]):
+    """The documents of a directory, which is made once something is saved.
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    Attributes:
+        model: of the documents. noun: what one is called in words. most: how many there may be.
+    """
 
-    def listed(self) -> SavedWorksheets:
-        """What is saved, by name; what can't be read is listed with its problem."""
-        found = []
-        for name in self._names()[:MOST]:
-            try:
-                changed = self._path(name).stat().st_mtime_ns
-                sheet = self.read(name)
-                found.append(SavedFacts(name=name, recording=sheet.recording, graphs=len(sheet.graphs), changed_ns=changed, problem=""))
-            except NotServed:
-                continue  # removed meanwhile
-            except IolabError as error:
-                found.append(SavedFacts(name=name, recording="", graphs=0, changed_ns=changed, problem=error.message))
-            except OSError:
-                continue
-        return SavedWorksheets(worksheets=found)
+    def __init__(self, directory: Path, model: type[Document], noun: str, most: int = MOST) -> None:
+        self.directory, self.model, self.noun, self.most = directory, model, noun, most
 
-    def read(self, name: str) -> Worksheet:
-        """A saved worksheet; NotServed where there is none, FormatError where the file is none."""
-        path = self._path(name)
+    def names(self) -> list[str]:
+        """Names of what is saved, ascending."""
         try:
-            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-                content = file.read(LARGEST + 1)
+            found = [path.stem for path in self.directory.iterdir() if path.suffix == _SUFFIX]
+        except OSError:
+            return []
+        return sorted(name for name in found if re.fullmatch(NAMES, name))[:self.most]
+
+    def read(self, name: str) -> tuple[Document, int]:
+        """(a saved document, when it was saved in ns since 1970); NotServed where there is none, FormatError where the file is none."""
+        path = self.path(name)
+        try:
+            with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+                content, changed = file.read(LARGEST + 1), os.fstat(file.fileno()).st_mtime_ns
         except FileNotFoundError:
-            raise NotServed(f"there is no worksheet '{name}'") from None
+            raise NotServed(f"there is no {self.noun} '{name}'") from None
         except OSError as error:
-            raise FormatError(f"worksheet '{name}' can't be read: {error.strerror}") from None
+            raise FormatError(f"{self.noun} '{name}' can't be read: {error.strerror}") from None
         if len(content) > LARGEST:
-            raise FormatError(f"worksheet '{name}' is larger than {LARGEST} bytes")
+            raise FormatError(f"{self.noun} '{name}' is larger than {LARGEST} bytes")
         try:
-            return Worksheet.model_validate_json(content)
+            return self.model.model_validate_json(content), changed
         except ValidationError as error:
-            raise FormatError(f"worksheet '{name}' is damaged: {said(error)}") from None
+            raise FormatError(f"{self.noun} '{name}' is damaged: {said(error)}") from None
 
-    def write(self, name: str, sheet: Worksheet) -> Worksheet:
+    def write(self, name: str, document: Document) -> Document:
         """Save it under its name, in place of what had that name before."""
-        if sheet.name != name:
-            raise UsageError("the worksheet has another name than the path", where="name", hint=f"'{name}' is in the path")
-        path = self._path(name)
-        content = sheet.model_dump_json(by_alias=True).encode()
+        if getattr(document, "name", name) != name:
+            raise UsageError(f"the {self.noun} has another name than the path", where="name", hint=f"'{name}' is in the path")
+        path = self.path(name)
+        content = document.model_dump_json(by_alias=True).encode()
         if len(content) > LARGEST:
-            raise UsageError(f"the worksheet has {len(content)} bytes, and {LARGEST} are the most")
-        if not path.exists() and len(self._names()) >= MOST:
-            raise UsageError(f"{MOST} worksheets are the most", hint="delete one first")
+            raise UsageError(f"the {self.noun} has {len(content)} bytes, and {LARGEST} are the most")
+        if not path.exists() and len(self.names()) >= self.most:
+            raise UsageError(f"{self.most} {self.noun}s are the most", hint="delete one first")
         part = path.with_name(f".{secrets.token_hex(8)}")
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(path)
         except OSError as error:
-            part.unlink(missing_ok=True)
-            raise IolabError(f"the worksheet can't be saved: {error.strerror}", where=self.directory) from None
-        return sheet
+            with suppress(OSError):
+                part.unlink()
+            raise IolabError(f"the {self.noun} can't be saved: {error.strerror}", where=self.directory) from None
+        return document
 
     def remove(self, name: str) -> None:
         """Delete it; NotServed where there is none."""
         try:
-            self._path(name).unlink()
+            self.path(name).unlink()
         except FileNotFoundError:
-            raise NotServed(f"there is no worksheet '{name}'") from None
+            raise NotServed(f"there is no {self.noun} '{name}'") from None
         except OSError as error:
-            raise IolabError(f"the worksheet can't be deleted: {error.strerror}", where=self.directory) from None
+            raise IolabError(f"the {self.noun} can't be deleted: {error.strerror}", where=self.directory) from None
 
-    def _path(self, name: str) -> Path:
+    def path(self, name: str) -> Path:
+        """Where a document of that name lies. UsageError for what is no name."""
         if re.fullmatch(NAMES, name) is None:
-            raise UsageError("that is no name of a worksheet", where="name",
+            raise UsageError(f"that is no name of a {self.noun}", where="name",
                              hint="up to 64 letters a-z, A-Z, digits, spaces, dots, - and _; no dot or space first")
         return self.directory / f"{name}{_SUFFIX}"
-
-    def _names(self) -> list[str]:
-        try:
-            found = [path.stem for path in self.directory.iterdir() if path.suffix == _SUFFIX]
-        except OSError:
-            return []
-        return sorted(name for name in found if re.fullmatch(NAMES, name))
 
 
 def said(error: ValidationError) -> str:

@@ -23,17 +23,27 @@ class NotServed(UsageError):
 class Store:
     """Recordings and traces by name. Safe to use from several threads.
 
+    Attributes:
+        results: directories of results whose recordings are among them, by name.
+
     Each thread has a recording of its own: one keeps what it read of hot files, and is not made to be shared.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
         """Each path is a recording, a trace, or a results directory, which stands for the recordings in it. Errors as `open_events`."""
         self._paths: dict[str, Path] = {}
+        self._of: dict[str, str] = {}
+        self.results: dict[str, Path] = {}
         for path in paths:
             if path == STDIN:
                 raise UsageError("standard input can be read only once", hint="save the trace into a file first")
-            for label, place in _expand(path):
-                self._paths[self._free(label)] = place
+            inside = _inside(path)
+            home = self._home(path) if inside else ""
+            for place in inside or [path]:
+                name = self._free(f"{home}/{place.name}" if home else _label(path))
+                self._paths[name] = place
+                if home:
+                    self._of[name] = home
         self._held = threading.local()
         self._summaries: dict[str, tuple[tuple[int, int], Summary]] = {}
         self._traces = {name: found for name, path in self._paths.items() if isinstance(found := open_events(path), Trace)}
@@ -84,6 +94,23 @@ class Store:
         """Where it lies."""
         return self._paths[name]
 
+    def results_of(self, name: str) -> str | None:
+        """The results that a recording belongs to, None where it lies alone."""
+        return self._of.get(name)
+
+    def of_results(self, name: str) -> list[str]:
+        """The recordings of results."""
+        return [recording for recording, home in self._of.items() if home == name]
+
+    def _home(self, path: Path) -> str:
+        """The name of results."""
+        label, name, number = _label(path), _label(path), 1
+        while name in self.results:
+            number += 1
+            name = f"{label} ({number})"
+        self.results[name] = path
+        return name
+
     def _free(self, label: str) -> str:
         """The label, or one with a number where it is taken."""
         name, number = label, 1
@@ -93,12 +120,11 @@ class Store:
         return name
 
 
-def _expand(path: Path) -> list[tuple[str, Path]]:
-    """(label, place) of what a path stands for."""
-    label = path.name or path.resolve().name or str(path)
+def _inside(path: Path) -> list[Path]:
+    """The recordings in a directory of results; none of anything else."""
     inner = path / "recordings"
-    if not is_recording(path) and inner.is_dir():
-        found = [(f"{label}/{each.name}", each) for each in sorted(inner.iterdir()) if is_recording(each)]
-        if found:
-            return found
-    return [(label, path)]
+    return [each for each in sorted(inner.iterdir()) if is_recording(each)] if not is_recording(path) and inner.is_dir() else []
+
+
+def _label(path: Path) -> str:
+    return path.name or path.resolve().name or str(path)

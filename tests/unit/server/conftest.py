@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from iolab.server.app import application
+from iolab.server.desk import Desk, desk_in
 from iolab.server.guard import Door
 from iolab.server.store import Store
 from support.service import TOKEN, Served, recorded, serving
@@ -44,9 +45,14 @@ def door() -> Door:
 
 
 @pytest.fixture
-def anyone(store: Store, door: Door) -> Iterator[TestClient]:
+def desk(store: Store, tmp_path: Path) -> Desk:
+    return desk_in(store, tmp_path / "home", tmp_path / "home" / "alerts.jsonl")
+
+
+@pytest.fixture
+def anyone(desk: Desk, door: Door) -> Iterator[TestClient]:
     """Who has no token."""
-    with TestClient(application(store, door), base_url="http://127.0.0.1:8750", follow_redirects=False) as client:
+    with TestClient(application(desk, door), base_url="http://127.0.0.1:8750", follow_redirects=False) as client:
         yield client
 
 

@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from iolab.errors import RunError, UsageError
+from iolab.server.desk import ACTIONS
 from iolab.server.guard import Door, Guard
 from iolab.server.routes import PREFIX, ROUTES
 from iolab.server.serve import listen
 
-PATHS = ["/", "/live.js", "/live.css", "/metrics", "/nothing", "/../etc/passwd", f"{PREFIX}/stream", f"{PREFIX}/openapi.json",
-         *(f"{PREFIX}{route.path}" for route in ROUTES)]
+PAGE = ["/", "/live.js", "/live.css", "/metrics", "/nothing", "/../etc/passwd", f"{PREFIX}/stream", f"{PREFIX}/openapi.json"]
+ASKED = [*PAGE, *(f"{PREFIX}{route.path}" for route in ROUTES)]
+ACTED = sorted({f"{PREFIX}{action.path}".replace("{name}", "one") for action in ACTIONS})
+PATHS = [*ASKED, *ACTED]
 FOREIGN = [{"origin": "http://evil.example"}, {"origin": "null"}, {"origin": "http://127.0.0.1:9999"}, {"sec-fetch-site": "cross-site"},
            {"sec-fetch-site": "same-site"}, {"origin": "http://localhost:8750"}]
 
@@ -28,7 +31,7 @@ FOREIGN = [{"origin": "http://evil.example"}, {"origin": "null"}, {"origin": "ht
     {"cookie": "iolab-8750=wrong"}, {"cookie": "iolab-8750=a-token-of-twenty-letters-or-more"}, {"cookie": "=;;;\"\\"}])
 @pytest.mark.parametrize("query", ["", "?token=wrong", "?token="])
 def test_no_or_a_wrong_token_is_401_on_every_path(path: str, headers: dict[str, str], query: str, anyone: TestClient) -> None:
-    for method in ("GET", "POST", "OPTIONS"):
+    for method in ("GET", "POST", "PUT", "DELETE", "OPTIONS"):
         answer = anyone.request(method, f"{path}{query}", headers=headers)
         assert answer.status_code == 401
         assert "set-cookie" not in answer.headers
@@ -71,10 +74,33 @@ def test_own_host_names_are_served(host: str, client: TestClient) -> None:
     assert client.get(f"{PREFIX}/recordings", headers={"host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_everything_is_only_read(path: str, client: TestClient) -> None:
+@pytest.mark.parametrize("path", ASKED)
+def test_what_is_asked_is_only_read(path: str, client: TestClient) -> None:
     for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
+        assert client.request(method, path, content=b"x" * 100_000).status_code in (404, 405)
+
+
+@pytest.mark.parametrize("path", ACTED)
+def test_only_what_is_foreseen_is_done(path: str, client: TestClient) -> None:
+    foreseen = {action.method for action in ACTIONS if f"{PREFIX}{action.path}".replace("{name}", "one") == path}
+    for method in {"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"} - foreseen:
         assert client.request(method, path, content=b"x" * 100_000).status_code == 405
+
+
+@pytest.mark.parametrize(("headers", "status"), [
+    *((foreign, 403) for foreign in FOREIGN), ({}, 403), ({"sec-fetch-site": "none"}, 403), ({"origin": "http://127.0.0.1:8750"}, 404),
+    ({"sec-fetch-site": "same-origin"}, 404), ({"origin": "http://127.0.0.1:8750", "sec-fetch-site": "same-origin"}, 404),
+    ({"origin": "http://127.0.0.1:8750", "sec-fetch-site": "cross-site"}, 403)])
+def test_with_the_cookie_alone_nothing_is_changed(headers: dict[str, str], status: int, anyone: TestClient, door: Door) -> None:
+    cookie = {"cookie": door.cookie_header().partition(";")[0]}
+    assert anyone.get(f"{PREFIX}/recordings", headers=cookie).status_code == 200
+    assert anyone.delete(f"{PREFIX}/worksheets/none", headers={**cookie, **headers}).status_code == status
+
+
+def test_a_program_with_the_token_may_change_things(client: TestClient) -> None:
+    assert client.delete(f"{PREFIX}/worksheets/none").status_code == 404
+    for foreign in FOREIGN:
+        assert client.delete(f"{PREFIX}/worksheets/none", headers=foreign).status_code == 403
 
 
 def test_every_answer_says_what_a_page_may_do(client: TestClient, anyone: TestClient) -> None:

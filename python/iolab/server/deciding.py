@@ -1,0 +1,98 @@
+"""What an alert makes of a statistic's values, second by second: a pure function of what it stood at and what came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from .alert import Alert
+
+State = Literal["clear", "pending", "raised", "quiet", "unknown"]
+Event = Literal["raised", "again", "clear"]
+
+SECOND = 10**9
+MINUTE = 60 * SECOND
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A column of time with its value, None where nothing was recorded. during: whether the alert counts at that time of day."""
+
+    from_ns: int
+    until_ns: int
+    value: float | None
+    during: bool = True
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How an alert stands.
+
+    Attributes:
+        state: since `since_ns`. turned_ns: while raised, since when values are within the limit again, None where they are not.
+        said_ns: when it was last said while raised. value: the latest that was known.
+    """
+
+    state: State = "unknown"
+    since_ns: int = 0
+    turned_ns: int | None = None
+    said_ns: int = 0
+    value: float | None = None
+
+
+def beyond(alert: Alert, value: float) -> bool:
+    """Whether a value exceeds the limit, or falls below it."""
+    return value > alert.exceeds if alert.exceeds is not None else value < (alert.falls_below or 0.0)
+
+
+def step(alert: Alert, before: Standing, reading: Reading) -> tuple[Standing, Event | None]:
+    """How it stands after another column, and what is to be said.
+
+    It is raised once values were beyond the limit for `for_seconds` without a break, and clear once they were not for as long. A second
+    of which nothing was recorded breaks what is pending, and changes nothing else.
+    """
+    if not reading.during:
+        kept = before if before.state == "quiet" else Standing("quiet", reading.from_ns)
+        return replace(kept, value=reading.value if reading.value is not None else kept.value), None
+    if reading.value is None:
+        if before.state == "pending":
+            return Standing("clear", reading.from_ns, value=before.value), None
+        return replace(before, turned_ns=None), None
+    now = replace(before, value=reading.value)
+    if now.state == "raised":
+        return _raised(alert, now, reading)
+    if not beyond(alert, reading.value):
+        return (now if now.state == "clear" else Standing("clear", reading.from_ns, value=reading.value)), None
+    if now.state != "pending":
+        now = Standing("pending", reading.from_ns, value=reading.value)
+    if reading.until_ns - now.since_ns >= alert.for_seconds * SECOND:
+        return replace(now, state="raised", since_ns=reading.until_ns, said_ns=reading.until_ns), "raised"
+    return now, None
+
+
+def _raised(alert: Alert, now: Standing, reading: Reading) -> tuple[Standing, Event | None]:
+    assert reading.value is not None
+    if not beyond(alert, reading.value):
+        turned = now.turned_ns if now.turned_ns is not None else reading.from_ns
+        if reading.until_ns - turned >= alert.for_seconds * SECOND:
+            return Standing("clear", reading.until_ns, value=reading.value), "clear"
+        return replace(now, turned_ns=turned), None
+    now = replace(now, turned_ns=None)
+    if alert.repost_minutes and reading.until_ns - now.said_ns >= alert.repost_minutes * MINUTE:
+        return replace(now, said_ns=reading.until_ns), "again"
+    return now, None
+
+
+def sentence(alert: Alert) -> str:
+    """The alert in words."""
+    what = f"exceeds {alert.exceeds:g}" if alert.exceeds is not None else f"falls below {alert.falls_below:g}"
+    parts = [f"{alert.statistic} {what} for at least {alert.for_seconds} s"]
+    if alert.only_during.strip():
+        parts.append(f"only during {alert.only_during.strip()}")
+    if alert.repost_minutes:
+        parts.append(f"said again every {alert.repost_minutes} min")
+    if alert.also_when_clear:
+        parts.append("also when clear")
+    does = [f"runs {each.name}" if each.do == "command" else f"keeps {each.statistic} for {each.minutes} min"
+            for each in alert.actions if each.do != "log"]
+    return ", ".join(parts) + (f"; {' and '.join(does)}" if does else "")

@@ -1,0 +1,126 @@
+"""Reports of the results whose recordings are served, and the ways between a run and what was recorded of it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from starlette.testclient import TestClient
+
+from iolab.cli.main import run
+from iolab.recording.writer import RecordingWriter
+from iolab.report import html
+from iolab.results.open import Results
+from iolab.server.app import application
+from iolab.server.desk import desk_in
+from iolab.server.guard import POLICY, Door
+from iolab.server.store import Store
+from support.fio_files import job, output
+from support.recordings import SECOND, START, events
+from support.service import TOKEN
+
+API = "/api/v1"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """(results of four runs with the recording of them, the runs' ids)."""
+    base = tmp_path_factory.mktemp("study")
+    for variant in ("old", "new"):
+        for repetition in (1, 2):
+            place = base / "tree" / variant / f"rep{repetition}"
+            place.mkdir(parents=True)
+            (place / "fio.json").write_text(output(job(iops=1000 + repetition)))
+    assert run(["import", str(base / "tree"), "--layout", "{variant}/rep{repetition:int}", "-o", str(base / "results")]) == 0
+    ids = [each.id for each in Results(base / "results").runs]
+    place = base / "results/recordings/here"
+    with RecordingWriter.create(place, host="here", clock="realtime", origin={"kind": "run"}, live=False) as writer:
+        for number, name in enumerate(ids):
+            writer.append_events(events(100, number, start_ns=START + number * 10 * SECOND, per_s=100))
+            writer.mark(name, START + number * 10 * SECOND, START + (number * 10 + 1) * SECOND, "run", f"runs/{name}", {"variant": "v"})
+        writer.mark("by hand", START, None)
+    return base / "results", ids
+
+
+@pytest.fixture
+def client(study: tuple[Path, list[str]], recording: Path, tmp_path: Path, door: Door, monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    monkeypatch.setattr(html, "bundle_file", lambda name: "let x = 1;" if name.endswith(".js") else "p{}")
+    desk = desk_in(Store([study[0], recording]), tmp_path, tmp_path / "log")
+    return TestClient(application(desk, door), base_url="http://127.0.0.1:8750", headers={"authorization": f"Bearer {TOKEN}"})
+
+
+def packed(text: str, name: str) -> Any:
+    [found] = re.findall(rf'<script type="application/gzip;base64" id="{name}">(.*?)</script>', text)
+    return json.loads(gzip.decompress(base64.b64decode(found)))
+
+
+def test_a_run_leads_to_its_report_and_back(client: TestClient, study: tuple[Path, list[str]]) -> None:
+    _, ids = study
+    marks = client.get(f"{API}/marks", params={"recording": "results/here"}).json()["marks"]
+    told = [(mark["facts"].get("report"), mark["facts"].get("run")) for mark in marks]
+    assert told == [*(("results", each) for each in ids), (None, None)]
+    assert marks[0]["facts"]["variant"] == "v"
+    answer = client.get("/report/results")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert packed(answer.text, "iolab-report")["runs"]["ids"] == ids
+    for number, detail in enumerate(packed(answer.text, "iolab-details")["runs"]):
+        first, *evidence = detail["links"]
+        place = urlsplit(first["href"])
+        assert (place.scheme, place.netloc, place.path) == ("", "", "/")
+        assert parse_qs(place.query) == {"recording": ["results/here"], "from": [str(START + number * 10 * SECOND)],
+                                         "to": [str(START + (number * 10 + 1) * SECOND)]}
+        assert [each["text"] for each in evidence]
+        assert all(each["href"] is None for each in evidence)
+
+
+def test_a_report_may_run_its_own_script_alone(client: TestClient) -> None:
+    answer = client.get("/report/results")
+    [policy] = answer.headers.get_list("content-security-policy")
+    assert re.search(r"script-src 'sha256-[^']+';", policy)
+    assert "connect-src" not in policy
+    assert "default-src 'none'" in policy
+    assert policy.endswith("frame-ancestors 'none'")
+    assert client.get("/").headers["content-security-policy"] == POLICY
+
+
+def test_a_report_is_made_anew_when_its_evidence_changes(client: TestClient, study: tuple[Path, list[str]],
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    before = html.render
+
+    def counted(*arguments: Any) -> str:
+        made.append(1)
+        return before(*arguments)
+
+    monkeypatch.setattr(html, "render", counted)
+    first = client.get("/report/results").text
+    assert client.get("/report/results").text == first
+    assert len(made) == 1
+    (study[0] / "runs" / study[1][0] / "note.txt").write_text("seen")
+    assert client.get("/report/results").status_code == 200
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("name", ["nothing", "rec", "results/here", "..", "%2e%2e", "..%2f..%2fetc%2fpasswd", "results%00", "x" * 5000])
+def test_there_is_no_other_report(name: str, client: TestClient) -> None:
+    assert client.get(f"/report/{name}").status_code in (200 if name == ".." else 404, 404)
+    assert client.post("/report/results").status_code == 405
+
+
+def test_damaged_results_are_a_problem_of_their_report_alone(study: tuple[Path, list[str]], tmp_path: Path, door: Door) -> None:
+    import shutil
+
+    place = tmp_path / "results"
+    shutil.copytree(study[0], place)
+    (place / "manifest.json").write_text("{")
+    client = TestClient(application(Store([place]), door), base_url="http://127.0.0.1:8750", headers={"authorization": f"Bearer {TOKEN}"})
+    answer = client.get("/report/results")
+    assert answer.status_code == 409
+    assert answer.json()["error"]
+    assert client.get(f"{API}/query", params={"statistic": "io.ops"}).status_code == 200

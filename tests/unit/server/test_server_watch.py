@@ -1,0 +1,280 @@
+"""The watch over alerts of a growing recording: what is raised, what is then done, and what can't be watched."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from iolab.clock import FakeClock
+from iolab.errors import IolabError, UsageError
+from iolab.recording.writer import RecordingWriter
+from iolab.server.alert import Alert, AlertLine
+from iolab.server.alertlog import LogFile
+from iolab.server.commands import Commands, read_commands
+from iolab.server.desk import Desk
+from iolab.server.shelf import Shelf
+from iolab.server.store import Store
+from iolab.server.watch import Watch
+from iolab.statistics.kept import manage
+from support.recordings import SECOND, START, events
+
+API = "/api/v1"
+
+
+def plain(**changes: Any) -> dict[str, Any]:
+    return {"name": "busy", "recording": "live", "statistic": "io.ops", "exceeds": 500, "falls_below": None, "for_seconds": 2,
+            "only_during": "", "repost_minutes": 0, "also_when_clear": True, "actions": [], **changes}
+
+
+class Growing:
+    """A recording that is being written; `second` adds one with so many events."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._writer = RecordingWriter.create(path, host="h", clock="realtime", origin={"kind": "record"}, system=FakeClock(START))
+        self.seconds = 0
+
+    def second(self, many: int) -> None:
+        if many:
+            self._writer.append_events(events(many, self.seconds, start_ns=START + self.seconds * SECOND, per_s=many))
+        self.seconds += 1
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> Iterator[Growing]:
+    found = Growing(tmp_path / "live")
+    found.second(10)
+    yield found
+    found.close()
+
+
+Watched = Callable[..., Watch]
+
+
+@pytest.fixture
+def watch_of(growing: Growing, tmp_path: Path) -> Watched:
+    store = Store([growing.path])
+
+    def make(commands: Commands | None = None, **options: Any) -> Watch:
+        return Watch(store, Shelf(tmp_path / "alerts", Alert, "alert", 3), LogFile(tmp_path / "log/alerts.jsonl"), commands, **options)
+
+    return make
+
+
+def said(watch: Watch) -> list[tuple[str, str]]:
+    return [(line.name, line.event) for line in watch.log.latest().lines]
+
+
+def test_what_grows_is_judged_second_by_second(growing: Growing, watch_of: Watched) -> None:
+    watch = watch_of()
+    watch.put("busy", Alert.model_validate(plain()))
+    watch.put("idle", Alert.model_validate(plain(name="idle", exceeds=None, falls_below=50)))
+    for many in (1, 1, 1, *[400] * 6):
+        growing.second(many)
+        watch.look()
+    assert said(watch) == [("idle", "raised"), ("busy", "raised"), ("idle", "clear")]
+    busy = watch.listed().alerts[0]
+    assert (busy.state, busy.unit, busy.problem) == ("raised", "1/s", "")
+    assert busy.value is not None
+    assert busy.value > 500
+    assert busy.sentence == "io.ops exceeds 500 for at least 2 s, also when clear"
+    before = len(said(watch))
+    watch.look()
+    assert len(said(watch)) == before, "what was judged is not judged again"
+
+
+def test_alerts_survive_the_service(growing: Growing, watch_of: Watched, tmp_path: Path) -> None:
+    watch_of().put("busy", Alert.model_validate(plain()))
+    (tmp_path / "alerts/bad.json").write_text("{")
+    again = watch_of()
+    assert [each.alert.name for each in again.listed().alerts] == ["busy"]
+    again.remove("busy")
+    assert again.listed().alerts == watch_of().listed().alerts == []
+    with pytest.raises(UsageError, match="no alert"):
+        again.remove("busy")
+
+
+def test_what_is_at_rest_is_not_judged(growing: Growing, watch_of: Watched) -> None:
+    watch = watch_of()
+    watch.put("busy", Alert.model_validate(plain(exceeds=0, for_seconds=1)))
+    for _ in range(5):
+        growing.second(100)
+    growing.close()
+    watch.look()
+    [found] = watch.listed().alerts
+    assert (found.state, found.problem) == ("unknown", "nothing is being recorded")
+    assert said(watch) == []
+
+
+def test_a_command_is_told_what_happened(growing: Growing, watch_of: Watched, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    commands = Commands({"tell": ("/bin/sh", "-c", f'env | grep ^IOLAB_ > "{out}.part" && mv "{out}.part" "{out}"')})
+    watch = watch_of(commands)
+    evil = "io.ops[process!=\"$(touch pwned)\"]"
+    watch.put("busy", Alert.model_validate(plain(statistic=evil, for_seconds=1, exceeds=0, actions=[{"do": "command", "name": "tell"}])))
+    for _ in range(5):
+        growing.second(400)
+    watch.look()
+    deadline = time.monotonic() + 10
+    while not out.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    facts = dict(line.split("=", 1) for line in out.read_text().splitlines())
+    assert facts.keys() == {f"IOLAB_{name}" for name in ("ALERT", "EVENT", "RECORDING", "STATISTIC", "VALUE", "WORDS")}
+    assert (facts["IOLAB_ALERT"], facts["IOLAB_EVENT"], facts["IOLAB_RECORDING"]) == ("busy", "raised", "live")
+    assert facts["IOLAB_STATISTIC"] == evil
+    assert float(facts["IOLAB_VALUE"]) > 0
+    commands.close()
+
+
+def test_a_command_that_hangs_is_not_started_twice() -> None:
+    commands = Commands({"hang": ("/bin/sleep", "60"), "none": ("/no/such/program",)})
+    assert commands.run("hang", {}) == ""
+    assert commands.run("hang", {}) == "command 'hang' still runs"
+    assert "can't be started" in commands.run("none", {})
+    assert commands.run("other", {}) == "there is no command 'other'"
+    begun = time.monotonic()
+    commands.close()
+    assert time.monotonic() - begun < 5
+    assert commands.run("hang", {}) == ""
+    commands.close()
+
+
+def test_a_command_that_can_not_be_run_is_in_the_log(growing: Growing, watch_of: Watched) -> None:
+    watch = watch_of(Commands({"none": ("/no/such/program",)}))
+    watch.put("busy", Alert.model_validate(plain(for_seconds=1, exceeds=0, actions=[{"do": "command", "name": "none"}])))
+    for _ in range(5):
+        growing.second(400)
+    watch.look()
+    assert said(watch) == [("busy", "raised"), ("busy", "problem")]
+
+
+def test_a_statistic_is_kept_for_a_while(growing: Growing, watch_of: Watched) -> None:
+    now = [START]
+    watch = watch_of(now=lambda: now[0], wait_s=0.0)
+    watch.put("busy", Alert.model_validate(plain(for_seconds=1, exceeds=0, actions=[
+        {"do": "record", "statistic": "io.ops[process]", "minutes": 5}])))
+    for _ in range(5):
+        growing.second(400)
+    watch.look()
+    assert [each["statistic"] for each in manage.listed(growing.path)] == ["io.ops[process]"]
+    now[0] += 299 * SECOND
+    watch.look()
+    [definition] = json.loads((growing.path / "histograms/keep.json").read_text())["statistics"]
+    assert not definition["pauses"]
+    now[0] += 2 * SECOND
+    watch.look()
+    [definition] = json.loads((growing.path / "histograms/keep.json").read_text())["statistics"]
+    assert definition["pauses"]
+    assert definition["pauses"][-1][1] is None
+
+
+@pytest.mark.parametrize(("changes", "status", "words"), [
+    ({"statistic": "io.opps"}, 400, "there is no statistic"), ({"statistic": "io.ops[latency]"}, 400, "one number over time"),
+    ({"statistic": "io.ops[op]"}, 400, "one number over time"), ({"recording": "../x"}, 404, "there is no recording"),
+    ({"recording": ""}, 400, "which recording"), ({"only_during": "always"}, 400, "no time of day"),
+    ({"actions": [{"do": "command", "name": "sh"}]}, 400, "there is no command 'sh'"),
+    ({"actions": [{"do": "shell", "name": "sh"}]}, 400, "that is no Alert"), ({"name": "other"}, 400, "another name"),
+    ({"actions": [{"do": "record", "statistic": "io.opps", "minutes": 1}]}, 400, "there is no statistic"),
+    ({"exceeds": None}, 400, "either exceeds")])
+def test_what_can_not_be_watched(changes: dict[str, Any], status: int, words: str, client: TestClient, desk: Desk) -> None:
+    answer = client.put(f"{API}/alerts/busy", json=plain(recording="rec") | changes)
+    assert answer.status_code == status
+    assert words in answer.json()["error"]
+    assert client.get(f"{API}/alerts").json() == {"schema": 1, "alerts": [], "commands": []}
+    assert not (desk.worksheets.directory.parent / "alerts").exists()
+
+
+def test_alerts_over_the_service(client: TestClient) -> None:
+    answer = client.put(f"{API}/alerts/busy", json=plain(recording="rec"))
+    assert answer.status_code == 200
+    assert client.get(f"{API}/alerts").json() == answer.json()
+    assert answer.json()["alerts"][0]["alert"] == plain(recording="rec")
+    assert client.get(f"{API}/alerts/log").json() == {"schema": 1, "lines": [], "left": 0}
+    assert client.delete(f"{API}/alerts/busy").status_code == 204
+    assert client.delete(f"{API}/alerts/busy").status_code == 404
+
+
+def test_there_are_so_many_alerts(watch_of: Watched) -> None:
+    watch = watch_of()
+    for name in ("a", "b", "c"):
+        watch.put(name, Alert.model_validate(plain(name=name)))
+    with pytest.raises(UsageError, match="are the most"):
+        watch.put("d", Alert.model_validate(plain(name="d")))
+
+
+def line(number: int) -> AlertLine:
+    return AlertLine.model_validate({"time_ns": number, "name": "a", "event": "raised", "value": None, "words": "x" * 200})
+
+
+def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iolab.server.alertlog.LARGEST", 10_000)
+    monkeypatch.setattr("iolab.server.alertlog.MOST", 5)
+    log = LogFile(tmp_path / "state" / "alerts.jsonl")
+    assert log.latest().lines == []
+    for number in range(100):
+        log.write(line(number))
+    sizes = {path.name: path.stat().st_size for path in log.path.parent.iterdir()}
+    assert set(sizes) == {"alerts.jsonl", "alerts.jsonl.1"}
+    assert max(sizes.values()) < 11_000
+    assert stat.S_IMODE(log.path.stat().st_mode) == 0o600
+    found = log.latest()
+    assert [each.time_ns for each in found.lines] == list(range(95, 100))
+    assert found.left > 0
+
+
+@pytest.mark.parametrize("damage", [b"{\n", b"\xff\xfe\n", b'{"time_ns": 1}\n', b"null\n", b'{"time_ns": 3, "name"'])
+def test_damaged_lines_of_the_log_are_left_out(damage: bytes, tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "alerts.jsonl")
+    log.write(line(1))
+    with log.path.open("ab") as file:
+        file.write(damage)
+    assert [each.time_ns for each in log.latest().lines] == [1]
+
+
+def test_a_log_that_can_not_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(IolabError, match="can't be written"):
+        LogFile(tmp_path / "file" / "log").write(line(1))
+
+
+def test_commands_come_from_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "commands.toml"
+    path.write_text('page = ["/bin/true", "now"]\n"night shift" = ["/bin/false"]\n')
+    path.chmod(0o600)
+    assert read_commands(path).names == ["night shift", "page"]
+    path.chmod(0o622)
+    with pytest.raises(UsageError, match="others could change"):
+        read_commands(path)
+
+
+@pytest.mark.parametrize("text", ["page", "page = 'rm -rf'", "page = []", "page = ['true']", "page = ['/bin/true', 1]", "[page]\nx = 1",
+                                  "'../x' = ['/bin/true']", "\x00", "page = [\"/bin/\\u0000\"]"])
+def test_what_is_no_file_of_commands(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "commands.toml"
+    path.write_text(text)
+    path.chmod(0o600)
+    with pytest.raises(UsageError):
+        read_commands(path)
+    with pytest.raises(UsageError, match="can't be read"):
+        read_commands(tmp_path / "none")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving a file away needs root")
+def test_commands_of_someone_else_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "commands.toml"
+    path.write_text('page = ["/bin/true"]\n')
+    path.chmod(0o600)
+    os.chown(path, 12345, 12345)
+    with pytest.raises(UsageError, match="others could change"):
+        read_commands(path)
