@@ -14,9 +14,13 @@ from typing import Any
 
 import pytest
 
+from iolab.cli.main import run
+from iolab.results.open import Results
 from iolab.server.desk import desk_in
 from iolab.server.serve import Listener
 from iolab.server.store import Store
+from support.fio_files import job, output
+from support.recordings import SECOND, START
 from support.service import TOKEN, recorded, serving
 from support.worksheet import add, drawn, frame, inked, part, picture, settled, visited
 
@@ -235,3 +239,25 @@ def test_alerts_are_sentences(open_page: Any) -> None:
     page.wait_for_function("row => row.innerText.includes('below')", arg=row.element_handle())
     row.get_by_role("button", name="Delete").click()
     row.wait_for(state="detached")
+
+
+def test_marks_of_runs_lead_to_the_report_and_back(browser: Any, tmp_path: Path) -> None:
+    for variant in ("a", "b"):
+        where = tmp_path / "tree" / variant / "rep1"
+        where.mkdir(parents=True)
+        (where / "fio.json").write_text(output(job(jobs=1, runtime=2.0)), encoding="utf-8")
+    results = tmp_path / "results"
+    assert run(["import", str(tmp_path / "tree"), "--layout", "{variant}/rep{repetition:int}", "-o", str(results)]) == 0
+    ids = [each.id for each in Results(results).runs]
+    with recorded(results / "recordings" / "here", seconds=20) as writer:
+        for number, each in enumerate(ids):
+            writer.mark(each, START + number * 10 * SECOND, START + (number + 1) * 10 * SECOND, "run", f"runs/{each}")
+    with serving(Store([results])) as found, visited(browser, f"{found.url}{part(OP)}") as page:
+        drawn(page, OP)
+        page.keyboard.press("g")
+        page.locator("dialog tr", has=page.get_by_role("button", name=ids[1], exact=True)).get_by_role("link").click()
+        page.wait_for_url(re.compile("/report/results#run="))
+        page.get_by_role("link", name=re.compile("what was recorded")).first.click()
+        page.wait_for_selector(".welcome")
+        assert page.locator("#reading strong").inner_text() == "10 seconds"
+        assert "22:13:30" in page.locator("#reading .quiet").inner_text()

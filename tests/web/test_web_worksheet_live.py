@@ -178,7 +178,7 @@ def test_a_load_is_seen_drilled_into_and_taken_along(browser: Any, fio: str, tmp
         box = frame(page, LATENCY).locator("canvas").bounding_box()
         page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 15)
         page.mouse.down()
-        page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + box["height"] - 45, steps=5)
+        page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] - 45, steps=5)
         page.mouse.up()
         page.wait_for_selector(".who table")
         assert {"op", "process", "size"} <= set(frame(page, LATENCY).locator(".who thead th:first-child").all_inner_texts())

@@ -251,8 +251,8 @@ describe("graphs that follow", () => {
 		add("io.ops");
 		const words = wordsOf(spec());
 		expect([words.from, words.to, words.interval]).toEqual([
-			START + 540 * SECOND,
-			START + 601 * SECOND,
+			String(START + 540 * SECOND),
+			String(START + 601 * SECOND),
 			"1000000000ns",
 		]);
 	});

@@ -49,10 +49,12 @@ describe("columns", () => {
 		fc.assert(
 			fc.property(spans, (span) => {
 				const interval = intervalOf(span);
-				const whole = snapped(span, interval);
-				expect(whole.from).toBeLessThanOrEqual(span.from);
-				expect(whole.until).toBeGreaterThanOrEqual(span.until);
-				expect(lengthOf(whole)).toBeLessThan(lengthOf(span) + 2 * interval);
+				const { from, until } = snapped(span, interval);
+				expect(from % BigInt(interval)).toBe(0n);
+				expect(until % BigInt(interval)).toBe(0n);
+				expect(from <= BigInt(span.from)).toBe(true);
+				expect(until >= BigInt(span.until)).toBe(true);
+				expect(Number(until - from)).toBeLessThan(lengthOf(span) + 2 * interval);
 			}),
 		);
 	});

@@ -18,7 +18,15 @@ export function intervalOf(span: Span): number {
 		for (const step of [1, 2, 5]) if (length <= FINE * step * decade) return Math.min(SECOND, step * decade);
 }
 
-/** The span in whole columns. */
-export function snapped(span: Span, interval: number): Span {
-	return { from: Math.floor(span.from / interval) * interval, until: Math.ceil(span.until / interval) * interval };
+/** The span in whole columns, exact: a moment since 1970 in ns has more digits than a number holds. */
+export function snapped(span: Span, interval: number): { from: bigint; until: bigint } {
+	const step = BigInt(interval);
+	const [from, until] = [BigInt(Math.floor(span.from)), BigInt(Math.ceil(span.until))];
+	return { from: below(from, step), until: below(until + step - 1n, step) };
+}
+
+/** The last multiple that is not above. */
+function below(value: bigint, step: bigint): bigint {
+	const rest = value % step;
+	return value - (rest < 0n ? rest + step : rest);
 }

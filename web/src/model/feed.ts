@@ -27,7 +27,8 @@ export function wordsOf(spec: GraphSpec): Words {
 	const { from, until } = snapped(span, interval);
 	const { statistic, source } = spec;
 	const { recording } = sheet.value;
-	return { recording, statistic, source, from, to: until, interval: `${interval}ns`, top: TOP, drawn: "true" };
+	const time = { from: String(from), to: String(until), interval: `${interval}ns` };
+	return { recording, statistic, source, ...time, top: TOP, drawn: "true" };
 }
 
 /** Keep all graphs answered, by the stream as far as they follow what is recorded; what is returned ends it. */

@@ -1,20 +1,24 @@
 import { effect, untracked } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, question, type Words } from "../../model/ask";
+import { ask, question, Refusal, type Words } from "../../model/ask";
 
 /** What is known of a question. The last answer stays until the next is there, so that nothing jumps. */
 export interface Asked<T> {
 	found: T | null;
-	/** The question that `found` answers. */
-	key: string;
+	/** Whether `found` answers another question than the one that is asked now. */
+	stale: boolean;
 	problem: string;
 }
 
 const NOTHING = { found: null, key: "", problem: "" };
 
+/** After so many ms a question is put again for which the service was not there, or had no time. */
+const AGAIN = 2000;
+const passes = (error: unknown) => !(error instanceof Refusal) || error.status === 503;
+
 /** Ask, and ask anew when the question changes, one at a time and so many ms apart at least; null asks nothing. */
 export function useAsked<T>(path: string, words: Words | null, pace: number): Asked<T> {
-	const [asked, setAsked] = useState<Asked<T>>(NOTHING);
+	const [asked, setAsked] = useState<Omit<Asked<T>, "stale"> & { key: string }>(NOTHING);
 	const state = useRef({
 		key: "",
 		busy: false,
@@ -43,12 +47,14 @@ export function useAsked<T>(path: string, words: Words | null, pace: number): As
 			current.key = key;
 			current.at = Date.now();
 			const made = await ask<T>(path, words ?? {}).then(
-				(found): Asked<T> => ({ found, key, problem: "" }),
-				(error: unknown): Asked<T> => ({
-					found: null,
-					key,
-					problem: error instanceof Error ? error.message : String(error),
-				}),
+				(found) => ({ found, key, problem: "" }),
+				(error: unknown) => {
+					if (passes(error)) {
+						current.key = "";
+						current.at = Date.now() + AGAIN - pace;
+					}
+					return { found: null, key, problem: passes(error) ? "" : (error as Error).message };
+				},
 			);
 			current.busy = false;
 			if (current.alive) setAsked(made);
@@ -60,7 +66,8 @@ export function useAsked<T>(path: string, words: Words | null, pace: number): As
 		again();
 		// once an answer is there the question may be another one by then
 	}, [key, path, asked]);
-	return words ? asked : NOTHING;
+	const { found, problem } = words ? asked : NOTHING;
+	return { found, problem, stale: asked.key !== key };
 }
 
 /** A value made from signals that follows them at rest: so many ms after they changed last, and four times that at most. */

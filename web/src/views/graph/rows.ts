@@ -1,7 +1,7 @@
 import { fill } from "../../canvas/cells";
 import { axisOf, type Look } from "../../canvas/heat";
 import { joinedRows } from "../../canvas/rows";
-import { toPosition } from "../../canvas/spaces";
+import { type Axis, toPosition } from "../../canvas/spaces";
 import type { Span } from "../../model/worksheet";
 
 /** A range of a map's values, and how many it holds. */
@@ -12,7 +12,7 @@ export interface Row {
 }
 
 /** Ranges at most. */
-const MOST = 16;
+const MOST = 18;
 
 /** What a map holds in a span of time by ranges of its values, the highest first; empty ones at the ends are left out. */
 export function rowsOf(look: Look, span: Span): Row[] {
@@ -23,8 +23,7 @@ export function rowsOf(look: Look, span: Span): Row[] {
 	);
 	const [bottom, top] = [inside[0] ?? 0, inside.at(-1) ?? 0];
 	if (top <= bottom) return [];
-	const places = group.bounds.slice(bottom, top + 1).map((bound) => MOST * toPosition(axis, Math.max(bound, axis.low)));
-	const starts = [...joinedRows(places, 1).map((start) => start + bottom), top];
+	const starts = [...startsOf(group.bounds, bottom, top, axis), top];
 	const edges = starts.map((bucket) => group.bounds[bucket] ?? 0);
 	const first = Math.max(0, Math.floor((span.from - origin) / group.interval_ns));
 	const past = Math.min(group.columns, Math.ceil((span.until - origin) / group.interval_ns));
@@ -36,4 +35,13 @@ export function rowsOf(look: Look, span: Span): Row[] {
 	const rows = counts.map((count, row) => ({ low: edges[row] ?? 0, high: edges[row + 1] ?? 0, count }));
 	const held = rows.flatMap((row, i) => (row.count > 0 ? [i] : []));
 	return rows.slice(held[0] ?? 0, (held.at(-1) ?? -1) + 1).reverse();
+}
+
+/** The first bucket of each range: octaves where these are few enough, otherwise of about one height. */
+function startsOf(bounds: readonly number[], bottom: number, top: number, axis: Axis): number[] {
+	const inner = Array.from({ length: top - bottom - 1 }, (_, i) => bottom + 1 + i);
+	const octaves = inner.filter((bucket) => Number.isInteger(Math.log2(bounds[bucket] ?? 0)));
+	if (axis.scale === "log" && octaves.length > 0 && octaves.length < MOST) return [bottom, ...octaves];
+	const places = bounds.slice(bottom, top + 1).map((bound) => MOST * toPosition(axis, Math.max(bound, axis.low)));
+	return joinedRows(places, 1).map((start) => start + bottom);
 }

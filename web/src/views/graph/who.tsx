@@ -26,7 +26,7 @@ export function WhoIsThis({ spec, answer }: { spec: GraphSpec; answer: Drawable 
 		() => (mark && map && map.y !== "utilization" ? whoWords(spec, mark, map.unit) : null),
 		[spec, mark, map?.unit],
 	);
-	const { found, problem } = useAsked<Who>("who", words, 250);
+	const { found, stale, problem } = useAsked<Who>("who", words, 250);
 	if (!mark) return null;
 	const unmark = () => {
 		state.mark.value = null;
@@ -53,7 +53,7 @@ export function WhoIsThis({ spec, answer }: { spec: GraphSpec; answer: Drawable 
 				</button>
 			</div>
 			{problem && <p class="problem">{problem}</p>}
-			{words && !problem && <Shares spec={spec} mark={mark} unit={map?.unit ?? ""} found={found} />}
+			{words && !problem && <Shares spec={spec} mark={mark} unit={map?.unit ?? ""} found={found} stale={stale} />}
 		</section>
 	);
 }
@@ -89,17 +89,19 @@ function Shares({
 	mark,
 	unit,
 	found,
+	stale,
 }: {
 	spec: GraphSpec;
 	mark: Mark;
 	unit: "ns" | "B" | "";
 	found: Who | null;
+	stale: boolean;
 }) {
 	if (!found) return <p class="quiet waiting">Whose are these?</p>;
 	const telling = found.dimensions.filter((each) => each.telling >= TELLING);
 	const same = found.dimensions.filter((each) => each.telling < TELLING).map((each) => each.field);
 	return (
-		<div class="who-tables" role="status">
+		<div class={stale ? "who-tables stale" : "who-tables"} role="status" aria-busy={stale}>
 			<p>
 				<strong>{thousands(found.inside)} I/Os</strong> inside, {thousands(found.outside)} outside
 			</p>

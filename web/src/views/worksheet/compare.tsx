@@ -4,6 +4,7 @@ import { Changes } from "../../canvas/changes";
 import { quantity } from "../../canvas/ticks";
 import type { Difference } from "../../generated/api";
 import type { Words } from "../../model/ask";
+import { snapped } from "../../model/columns";
 import { answerOf, wordsOf } from "../../model/feed";
 import { lengthOf, spanWords } from "../../model/times";
 import { type GraphSpec, sheet, spanOf, whole } from "../../model/worksheet";
@@ -43,9 +44,9 @@ function compared(spec: GraphSpec): Words | null {
 	const other = sheet.value.compare;
 	if (!other || answerOf(spec).value?.kind !== "map") return null;
 	const { top: _, drawn: __, ...words } = wordsOf(spec);
-	const step = Number.parseInt(String(words.interval), 10);
-	const from = Math.floor(other.from / step) * step;
-	return { ...words, other_from: from, other_to: from + Number(words.to) - Number(words.from) };
+	const { from } = snapped(other, Number.parseInt(String(words.interval), 10));
+	const until = from + BigInt(String(words.to)) - BigInt(String(words.from));
+	return { ...words, other_from: String(from), other_to: String(until) };
 }
 
 function changes(spec: GraphSpec, answer: Difference): Changes | null {

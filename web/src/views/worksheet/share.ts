@@ -43,7 +43,7 @@ async function settled(): Promise<void> {
 
 /** All that was asked of the time and the graphs that are shown now. */
 function questions(): string[] {
-	const spans = new Set(sheet.value.graphs.map((each) => String(BigInt(Math.round(Number(wordsOf(each).from))))));
+	const spans = new Set(sheet.value.graphs.map((each) => wordsOf(each).from));
 	const needed = (name: string) => {
 		const from = new URLSearchParams(name.slice(name.indexOf("?") + 1)).get("from");
 		return from === null || spans.has(from);
