@@ -37,6 +37,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "zpool-sizes": "iolab.formats.zpool_histogram_log:ZpoolSizesLog",
         "block": "iolab.formats.recorder_log:BlockLog",
         "syscall": "iolab.formats.recorder_log:SyscallLog",
+        "counters": "iolab.formats.recorder_log:CountersLog",
     },
     "gate": {
         "evidence": "iolab.results.gates.evidence:EvidenceGate",
@@ -88,6 +89,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "zpool-sizes": "iolab.sources.zpool_iostat:ZpoolSizesSource",
         "block": "iolab.sources.block:BlockSource",
         "syscall": "iolab.sources.syscall:SyscallSource",
+        "counters": "iolab.sources.recorded_counters:RecordedCounters",
     },
     "renderer": {
         "text": "iolab.compare.render.text:TextRenderer",

@@ -47,7 +47,8 @@ class RecorderFiles(dict[str, str]):
             return super().__getitem__(path)
         seconds = int(self._clock.monotonic())
         counts = {name: dict.fromkeys(("block", "syscall"), seconds * number) for name, number in (("events", 100), ("lost", 1))}
-        return json.dumps({"schema": 1, "state": "recording", "deaths": 0, "written_ns": self._clock.realtime_ns(), **counts})
+        return json.dumps({"schema": 1, "state": "recording", "deaths": 0, "written_ns": self._clock.realtime_ns(), **counts,
+                           "samples": 100 * seconds})
 
 
 def make(kind: str, host: FakeHost, *devices: str) -> Any:

@@ -23,7 +23,7 @@ _NAMES = (
     (re.compile(r"iostat"), "iostat-text"),
     (re.compile(r"(?:terse|minimal)"), "fio-terse"),
     (re.compile(r"diskstats"), "diskstats"),
-    *((re.compile(rf"^{kind}\.log$"), kind) for kind in ("cpu", "memory", "vmstat", "pressure", "block", "syscall")),
+    *((re.compile(rf"^{kind}\.log$"), kind) for kind in ("cpu", "memory", "vmstat", "pressure", "block", "syscall", "counters")),
     (re.compile(r"\.json$"), "fio-json"),
 )
 """What a name hints at, the most particular first; asked only of formats that the content left undecided."""

@@ -1,4 +1,4 @@
-"""iolab's own logs of what its recorder took in, `# iolab block 1` and `# iolab syscall 1`: events and losses, as rates.
+"""iolab's own logs of what its recorder took in, `# iolab block 1`, `syscall` and `counters`: events, losses and readings, as rates.
 
 The events themselves are in the recording; these logs show that somebody watched, second by second, and lost how many.
 """
@@ -41,7 +41,22 @@ class SyscallLog(RecorderLog):
     name: ClassVar[str] = "syscall"
 
 
+class CountersLog:
+    """Readings of counters that were recorded."""
+
+    name: ClassVar[str] = "counters"
+
+    def detect(self, head: bytes, file_name: str) -> bool | None:
+        """Yes at the first line; None while that is not whole."""
+        return detect_log(self.name, head)
+
+    def read(self, data: bytes, where: str) -> HostTable:
+        """One value per interval between two readings; FormatError as `counters_log.read_log` says."""
+        readings, damaged = read_log(self.name, data, where, _parse, "a count of readings")
+        return host_table(self.name, readings, [Column("counters.samples", rate(readings, "samples"), "1/s", "samples", "")], damaged)
+
+
 def _parse(line: str) -> tuple[str, list[int]] | None:
     fields = line.split()
     numbers = whole_numbers(fields[1:])
-    return None if numbers is None or len(numbers) != 1 or fields[0] not in ("events", "lost") else (fields[0], numbers)
+    return None if numbers is None or len(numbers) != 1 or fields[0] not in ("events", "lost", "samples") else (fields[0], numbers)

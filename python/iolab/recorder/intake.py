@@ -83,6 +83,7 @@ class Intake:
         elif kind == "samples":
             source = str(frame["source"])
             self._sink.append_samples(samples_of(frame, self._names.setdefault((kind, source), NameTables()), source))
+            self._status.samples += int(frame["rows"])
         elif kind == "loss":
             count = frame.get("count")
             words = frame.get("words")

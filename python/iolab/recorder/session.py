@@ -25,6 +25,7 @@ from .intake import Sink
 from .keeping import KeepingSink
 from .launch import Launcher
 from .parts import Heard, Outcome, Parts, wait_readable
+from .pools import PoolSink
 from .recorder import Recorder
 from .settings import Retention, Settings
 from .status import FILE as STATUS_FILE
@@ -86,15 +87,16 @@ class Session:
 
     def __init__(self, settings: Settings, directory: Path, launcher: Launcher, heard: Heard, *, command: Sequence[str] = (),
                  origin: Mapping[str, Any] | None = None, clock: Clock | None = None,
-                 connection: Callable[[], Mapping[str, Any]] | None = None) -> None:
+                 connection: Callable[[], Mapping[str, Any]] | None = None, pools: Callable[[], Sequence[str]] | None = None) -> None:
         """`origin`: what `recording.json` says of where it comes from, besides `kind`.
 
-        Where another machine is recorded, `clock` has its time of day, and `connection` says how it is reached now.
+        Where another machine is recorded, `clock` has its time of day, and `connection` says how it is reached now. `pools`: see
+        `pools.PoolSink.begin`; None where pools aren't asked for.
         """
         clock = clock or SystemClock()
         self._settings, self._heard = settings, heard
         self._writer: RecordingWriter | None = None
-        self._connection = connection
+        self._connection, self._pools = connection, pools
         facts = {"kind": "record", **(origin or {}), **({"command": list(command)} if command else {})}
         self._recorder = Recorder(settings, Parts(
             launcher=launcher, clock=clock, heard=heard, directory=directory, wait=wait_readable, cpu_ns=time.process_time_ns,
@@ -113,7 +115,8 @@ class Session:
     def _open(self, writer: RecordingWriter) -> Sink:
         self._writer = writer
         self._note()
-        return kept_beside(writer, self._settings, self._heard.noticed)
+        sink = kept_beside(writer, self._settings, self._heard.noticed)
+        return sink if self._pools is None else PoolSink(sink, self._pools, writer.describe)
 
     def _note(self) -> None:
         if self._writer is not None and self._connection is not None:

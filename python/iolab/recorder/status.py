@@ -20,7 +20,7 @@ class Status:
     Attributes:
         state: `recording`, `waiting` (for a probe to come back), `ended`.
         seconds: since its start. from_ns: realtime at its start; until_ns: everything up to here was taken in.
-        events, lost: by source, since the start. suspended: sources that are, with the reason.
+        events, lost: by source, since the start. samples: readings of counters. suspended: sources that are, with the reason.
         bytes: of the recording on disk.
         probe_cpu_ns, recorder_cpu_ns: CPU time spent so far. probe_rss_bytes: memory of the probe.
         deaths: how often a probe died. troubles: what befell it, in words, in order.
@@ -33,6 +33,7 @@ class Status:
     until_ns: int = 0
     events: dict[str, int] = field(default_factory=dict)
     lost: dict[str, int] = field(default_factory=dict)
+    samples: int = 0
     suspended: dict[str, str] = field(default_factory=dict)
     bytes: int = 0
     probe_cpu_ns: int = 0

@@ -21,6 +21,7 @@ from ..recorder.devices import find_devices
 from ..recorder.far import check_far
 from ..recorder.privilege import need_root_for
 from ..recorder.program import NAME, checked, probe_path
+from ..recorder.settings import COUNTERS
 from ..sources.recorded import RecordedSource
 from ..targets.base import Target
 
@@ -137,7 +138,8 @@ class StudyRecorder:
         problem = after.get("problem") or self._before.get("problem")
         if problem:
             return {**found, "problem": problem}
-        return {**found, **{key: {name: _of(after, key, name) - _of(self._before, key, name) for name in self._wanted.sources}
+        counted = [name for name in self._wanted.sources if name != COUNTERS]
+        return {**found, **{key: {name: _of(after, key, name) - _of(self._before, key, name) for name in counted}
                             for key in ("events", "lost")}}
 
     def stop(self) -> None:

@@ -51,10 +51,14 @@ class RecordedSource(CounterSource):
             raise OSError(f"{self.name} is not recorded now")
         if not isinstance(written, int) or self._clock.realtime_ns() - written > _STALE * 1e9:
             raise OSError("the recorder says nothing")
+        return self.counted(status)
+
+    def counted(self, status: Mapping[str, object]) -> list[str]:
+        """What the recorder took in and lost, a line each."""
         return [f"events {_count(status, 'events', self.name)}\n", f"lost {_count(status, 'lost', self.name)}\n"]
 
     def counts(self, lines: Sequence[str]) -> Mapping[str, float]:
-        """Both counts."""
+        """Each count."""
         return {line.split()[0]: float(line.split()[1]) for line in lines}
 
     def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:

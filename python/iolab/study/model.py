@@ -85,7 +85,7 @@ class ActionTable(_Table):
         return Action(self.at, self.mark or (self.command.text[:200] if self.command else ""), self.command)
 
 
-RECORDED = frozenset({"block", "syscall"})
+RECORDED = frozenset({"block", "syscall", "counters"})
 """Sources that record events: they stand beside the usual ones, which the gates need, where nothing else is named."""
 
 

@@ -297,3 +297,66 @@ def test_every_request_there_is_recorded_here(far_side: SshOptions, fio: str, tm
     ios = sum(int(job["read"]["total_ios"]) for job in json.loads(report.read_text())["jobs"])
     assert [loss for loss in Recording(place).losses() if loss["kind"] in ("overrun", "gap")] == []
     assert rows(place) == ios > 1000
+
+
+def refused(far_side: SshOptions, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What `iolab run` says of a study that can't be recorded there; it must be one line, and nothing is left."""
+    (tmp_path / "study.toml").write_text(REAL.format(place=tmp_path))
+    capsys.readouterr()
+    assert run(["run", str(tmp_path / "study.toml"), "--host", SshHost(far_side).words, "-o", str(tmp_path / "results")]) == 5
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1, err
+    assert not (tmp_path / "results").exists()
+    assert not Path(mirror_root()).exists()
+    return err
+
+
+def test_a_study_is_told_what_is_missing_there_before_its_first_run(far_side: SshOptions, fio: str, tmp_path: Path,
+                                                                    monkeypatch: pytest.MonkeyPatch,
+                                                                    capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "probe"
+    says = json.dumps({"sources": {"block": {"available": False, "words": ["no tracefs is mounted"]},
+                                   "syscall": {"available": True, "words": []}}})
+    path.write_text(f"#!/bin/sh\necho '{says}'\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("IOLAB_PROBE", str(path))
+    assert "can't be recorded there: block: no tracefs is mounted" in refused(far_side, tmp_path, capsys)
+    path.write_text("#!/bin/sh\necho 'iolab-probe: not permitted' >&2; exit 3\n")
+    assert "not permitted" in refused(far_side, tmp_path, capsys)
+    path.write_text("no program")
+    assert "iolab-probe" in refused(far_side, tmp_path, capsys)
+
+
+class Cutter(Listener):
+    """Kills the connection of the study's recorder, not the study's own, in the middle of the run."""
+
+    def __init__(self, recording: Path) -> None:
+        super().__init__()
+        self._recording, self.cut = recording, 0
+
+    def waiting(self, run: Any, seconds: float, expected: float, latest: Any) -> None:
+        if seconds > 1.5 and not self.cut:
+            recorder = json.loads((self._recording / "status.json").read_text())["pid"]
+            for task in Path(f"/proc/{recorder}/task").iterdir():
+                for child in (task / "children").read_text().split():
+                    if Path(f"/proc/{child}/comm").read_text().strip() == "ssh":
+                        os.kill(int(child), signal.SIGKILL)
+                        self.cut += 1
+
+
+def test_a_recorders_connection_lost_in_mid_run_is_judged_and_the_load_goes_on(far_side: SshOptions, fio: str,
+                                                                               probe: Callable[..., Path], tmp_path: Path) -> None:
+    probe(rate=1000)
+    (tmp_path / "study.toml").write_text(REAL.format(place=tmp_path).replace('"2s"', '"8s"').replace("log_ios = true", "").replace(
+        '["block", "syscall", "diskstats"]', '["block"]'))
+    with SshHost(far_side) as host:
+        listener = Cutter(tmp_path / "results/recordings" / host.name)
+        run_study(tmp_path / "study.toml", tmp_path / "results", listener=listener, host=host, clock=host.clock)
+        place = tmp_path / "results/recordings" / host.name
+    assert listener.cut
+    assert [run[1:] for run in listener.runs] == [("finished", "")], listener.notes
+    [run] = Results(tmp_path / "results").runs
+    assert [reason.code for reason in run.verdict.reasons if "block" in reason.text and "connection" in reason.text], run.verdict
+    [gap] = [loss for loss in Recording(place).losses() if loss["kind"] == "gap"]
+    assert "is lost" in gap["words"]
+    assert run.value("write.iops")

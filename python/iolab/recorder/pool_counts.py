@@ -1,0 +1,167 @@
+"""What the I/Os of OpenZFS's disks were, from counts since import by powers of two of their latency and size, as `zpool iostat` has them.
+
+A shell on the host asks zpool once a second, for without an interval zpool prints counts that are exact, and nothing is lost between two
+readings. Their growth becomes events that stand for many I/Os each. Only disks are taken: what zpool says of pools, mirrors and the like
+is the sum of theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from .. import _core
+from ..formats.zpool_histogram_log import ZpoolLatencyLog, ZpoolSizesLog
+from ..formats.zpool_words import FEWEST_LATENCIES, FEWEST_SIZES, SIZES
+from ..recording.schema import EVENTS, LATENCY_BITS
+
+LATENCY, SIZE = "zpool", "zpool-sizes"
+"""Sources of events by latency and by size."""
+FACTS = {LATENCY: {"what": "I/Os of OpenZFS's disks by powers of two of their latency, in the queue and at the disk (zpool iostat -w)"},
+         SIZE: {"what": "I/Os of OpenZFS's disks by powers of two of their size (zpool iostat -r)"}}
+
+SCRIPT = r"""PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH LC_ALL=C
+place=/proc/spl/kstat/zfs
+[ -d $place ] && command -v zpool >/dev/null || exit 0
+next= round=0
+while :; do
+  read -r up _ </proc/uptime
+  now=${up%.*}${up#*.}
+  # to ask for the time costs a program of its own
+  [ $((round % 300)) -ne 0 ] || base=$(($(date +%s%N) - now * 10000000))
+  round=$((round + 1)) pools=
+  echo "@ $((base + now * 10000000))" || exit
+  for pool in $place/*/; do
+    [ ! -d "$pool" ] || { pool=${pool%/}; pools=1; printf 'pool\t%s\n' "${pool##*/}"; }
+  done
+  for kind in w r; do
+    echo "-$kind"
+    [ -z "$pools" ] || zpool iostat -HpL -v "-$kind"
+  done
+  echo end || exit
+  read -r up _ </proc/uptime
+  now=${up%.*}${up#*.}
+  next=$((${next:-now} + 100))
+  while [ "$next" -le "$now" ]; do next=$((next + 100)); done
+  left=$((next - now))
+  sleep "$((left / 100)).$(printf %02d $((left % 100)))"
+done
+"""
+"""Run by a shell on the host; ends with its output, and at once where there is no OpenZFS."""
+
+LATE_NS = 5 * 10**9
+"""Readings further apart tell nobody when in between their growth was."""
+LONGEST = 1 << 24
+_INNER = re.compile(r"(mirror|raidz[123]?|draid[123]?(:\S*)?|spare|replacing|indirect|missing|hole|root)-\d+")
+_WAYS = ("read", "write")
+_Key = tuple[str, str, int, int]
+"""The kind (-w or -r), the vdev, the column, the power of two."""
+
+
+@dataclass
+class Reading:
+    """Counts since the pools' import. `disks`: vdev to its pool; `counts`: those that aren't 0."""
+
+    time_ns: int
+    disks: dict[str, str] = field(default_factory=dict)
+    counts: dict[_Key, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What came of two readings: events by source, and the time of which nothing is known, None where all is."""
+
+    batches: tuple[pa.RecordBatch, ...]
+    missed: tuple[int, int] | None = None
+
+
+class PoolCounts:
+    """Takes what the shell writes, in pieces of any length."""
+
+    def __init__(self) -> None:
+        self._text = b""
+        self._before: Reading | None = None
+
+    def feed(self, data: bytes) -> Iterator[Growth]:
+        """The growth between readings that are whole now; a reading that can't be understood is left out."""
+        self._text = (self._text + data)[-LONGEST:]
+        *whole, self._text = self._text.split(b"\nend\n")
+        for text in whole:
+            reading = read(text.decode("utf-8", "replace"))
+            if reading is None:
+                continue
+            before, self._before = self._before, reading
+            if before is not None and before.time_ns < reading.time_ns:
+                late = reading.time_ns - before.time_ns > LATE_NS
+                yield Growth((), (before.time_ns, reading.time_ns)) if late else Growth(grown(before, reading))
+
+
+def read(text: str) -> Reading | None:
+    """A reading; None where it has no time."""
+    found: Reading | None = None
+    pools: set[str] = set()
+    pool = vdev = kind = ""
+    rows = {"-w": (ZpoolLatencyLog(), FEWEST_LATENCIES), "-r": (ZpoolSizesLog(), FEWEST_SIZES)}
+    for line in text.split("\n"):
+        first, *rest = line.split("\t")
+        if first.startswith("@ "):
+            found = Reading(int(first[2:])) if first[2:].isdecimal() and len(first) < 22 else None
+        elif found is None or not first:
+            continue
+        elif first == "pool" and len(rest) == 1 and not kind:
+            pools.add(rest[0])
+        elif not rest and first in rows:
+            kind, vdev = first, ""
+        elif not rest:
+            pool, vdev = (first, "") if first in pools else (pool, "" if _INNER.fullmatch(first) else first)
+            if vdev:
+                found.disks[f"{pool}\t{vdev}"] = pool
+        elif kind and vdev and first.isdecimal() and all(number.isdecimal() and len(number) < 20 for number in rest):
+            form, fewest = rows[kind]
+            power = form.bucket(int(first)) if len(rest) >= fewest and len(first) < 21 else None
+            if power is not None:
+                found.counts |= {(kind, f"{pool}\t{vdev}", place, power): int(number) for place, number in enumerate(rest) if number != "0"}
+    return found
+
+
+def grown(before: Reading, after: Reading) -> tuple[pa.RecordBatch, ...]:
+    """Events for what the counts of each disk grew by, in the middle of the time between. A disk that is new, or whose counts fell because
+    its pool was imported anew, tells nothing yet."""
+    fell = {key[1] for key, count in before.counts.items() if after.counts.get(key, 0) < count}
+    known = before.disks.keys() & after.disks.keys() - fell
+    growth = {key: count - before.counts.get(key, 0) for key, count in after.counts.items() if key[1] in known}
+    time_ns = before.time_ns + (after.time_ns - before.time_ns) // 2
+    rows: dict[str, list[dict[str, object]]] = {LATENCY: [], SIZE: []}
+    for (kind, disk, place, power), count in sorted(growth.items()):
+        made = None if count <= 0 else _latency(place, power) if kind == "-w" else _size(place, power)
+        if made is not None:
+            pool, _, vdev = disk.partition("\t")
+            rows[LATENCY if kind == "-w" else SIZE].append(made | {"device": vdev, "mount": pool, "count": count})
+    return tuple(_batch(source, time_ns, held) for source, held in rows.items() if held)
+
+
+def _latency(place: int, power: int) -> dict[str, object] | None:
+    """The first two columns are the time in all; the others are parts of it."""
+    if place >= len(_WAYS) or power > 62:
+        return None
+    return {"op": _WAYS[place], "latency_ns": 1 << power, "latency_bucket": _core.grid_index(1 << power, LATENCY_BITS)}
+
+
+def _size(place: int, power: int) -> dict[str, object] | None:
+    """Each I/O is in one column, alone or put together of several."""
+    if place >= len(SIZES) or power > 62:
+        return None
+    queue = SIZES[place].partition(".")[0]
+    op = {"scrub": "read", "rebuild": "write", "trim": "trim"}.get(queue) or queue.partition("_")[2]
+    return {"op": op, "size_bytes": 1 << power, "flags": queue.partition("_")[0]}
+
+
+def _batch(source: str, time_ns: int, rows: list[dict[str, object]]) -> pa.RecordBatch:
+    columns = {"source": [source] * len(rows), "time_ns": np.full(len(rows), time_ns)}
+    return pa.RecordBatch.from_arrays(
+        [pa.array(columns[each.name] if each.name in columns else [row.get(each.name) for row in rows], each.type) for each in EVENTS],
+        schema=EVENTS)

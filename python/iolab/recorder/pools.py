@@ -1,0 +1,123 @@
+"""A recording's writer with the I/Os of OpenZFS's disks beside what the probe records: read once a second from a shell on the host."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from .intake import Sink
+from .pool_counts import FACTS, LATENCY, PoolCounts
+
+_AGAIN = 15.0
+"""Seconds until a shell that ended by a failure is begun again: the connection to its host may be back."""
+
+
+class PoolSink:
+    """Hands everything on, and adds events of the pools' disks at each tick. Closed once, by `close`."""
+
+    def __init__(self, sink: Sink, begin: Callable[[], Sequence[str]], describe: Callable[[str, Mapping[str, Any]], object]) -> None:
+        """`begin`: the argument list of a shell that runs `pool_counts.SCRIPT`, on the host that is recorded; `describe` notes what is
+        known of a source."""
+        self._sink, self._begin, self._describe = sink, begin, describe
+        self._counts = PoolCounts()
+        self._described = False
+        self._again_at = 0.0
+        self._shell: subprocess.Popen[bytes] | None = None
+        self._start()
+
+    def append_events(self, batch: pa.RecordBatch) -> None:
+        """See `Sink`."""
+        self._sink.append_events(batch)
+
+    def append_samples(self, batch: pa.RecordBatch) -> None:
+        """See `Sink`."""
+        self._sink.append_samples(batch)
+
+    def loss(self, kind: str, source: str, from_ns: int, until_ns: int, count: int | None, words: str | None = None) -> None:
+        """See `Sink`."""
+        self._sink.loss(kind, source, from_ns, until_ns, count, words)
+
+    def mark(self, label: str, from_ns: int, until_ns: int | None, kind: Literal["run", "user"] = "user", link: str | None = None,
+             facts: Mapping[str, Any] | None = None) -> None:
+        """See `Sink`."""
+        self._sink.mark(label, from_ns, until_ns, kind, link, facts)
+
+    def process(self, pid: int, process: str, command: str, first_ns: int) -> None:
+        """See `Sink`."""
+        self._sink.process(pid, process, command, first_ns)
+
+    def seal(self) -> None:
+        """See `Sink`."""
+        self._sink.seal()
+
+    def tick(self, now_ns: int) -> None:
+        """Take what the shell wrote, then see `Sink`."""
+        self._take()
+        self._sink.tick(now_ns)
+
+    def close(self) -> None:
+        """End the shell, then see `Sink`."""
+        try:
+            self._take()
+        finally:
+            self._again_at = float("inf")
+            self._end()
+            self._sink.close()
+
+    def _start(self) -> None:
+        self._counts = PoolCounts()
+        try:
+            self._shell = subprocess.Popen(self._begin(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                           process_group=0)
+        except OSError:
+            self._again_at = time.monotonic() + _AGAIN
+            return
+        assert self._shell.stdout is not None
+        os.set_blocking(self._shell.stdout.fileno(), False)
+
+    def _take(self) -> None:
+        if self._shell is None:
+            if time.monotonic() >= self._again_at:
+                self._start()
+            return
+        assert self._shell.stdout is not None
+        while (data := self._shell.stdout.read(1 << 20)) is not None:
+            if not data:
+                code = self._end(grace=2.0)
+                # there is no OpenZFS there, or this was the end
+                self._again_at = float("inf") if code == 0 else time.monotonic() + _AGAIN
+                return
+            self._keep(data)
+
+    def _keep(self, data: bytes) -> None:
+        for growth in self._counts.feed(data):
+            if not self._described:
+                self._described = True
+                for name, facts in FACTS.items():
+                    self._describe(name, facts)
+            for batch in growth.batches:
+                self._sink.append_events(batch)
+            if growth.missed is not None:
+                self._sink.loss("missed", LATENCY, *growth.missed, None, "zpool took too long to answer")
+
+    def _end(self, grace: float = 0.0) -> int:
+        """Its exit code; it has `grace` seconds to end by itself."""
+        shell, self._shell = self._shell, None
+        if shell is None:
+            return 0
+        assert shell.stdout is not None
+        shell.stdout.close()
+        for seconds, number in ((grace, signal.SIGTERM), (5.0, signal.SIGKILL)):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return shell.wait(seconds)
+            # with what it runs: a sleep, or zpool
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(shell.pid, number)
+        return shell.wait()
