@@ -91,7 +91,7 @@ def _recordable(entry: Entry, refusals: dict[str, str]) -> dict[str, Any]:
     if entry.sources == ("fio",):
         return {"answered_by": "fio", "why_not": None}
     roads = [*((each, each) for each in entry.sources), *([(entry.counter.source, "counters")] if entry.counter else [])]
-    reasons = [refusals[source] or _lacking(name) for name, source in roads]
+    reasons = [refusals.get(source, refusals["counters"]) or _lacking(name) for name, source in roads]
     for (name, _), reason in zip(roads, reasons, strict=True):
         if not reason:
             return {"answered_by": name, "why_not": None}
@@ -103,7 +103,7 @@ def _lacking(source: str) -> str:
     from ..hosts.local import LocalHost
     from ..sources.zfs_pools import not_loaded
 
-    return (not_loaded(LocalHost()) or "") if source in ("arcstats", "zil", "txgs") else ""
+    return (not_loaded(LocalHost()) or "") if source in ("arcstats", "zil", "txgs", "zpool", "zpool-sizes") else ""
 
 
 def _statistic_lines(rows: list[dict[str, Any]]) -> list[str]:

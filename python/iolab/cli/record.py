@@ -59,7 +59,8 @@ class _Record(click.Command):
 @click.pass_context
 def command(ctx: click.Context, words: tuple[str, ...], devices: tuple[str, ...], host_words: str, mounts: tuple[str, ...],
             duration: str | None, output: Path | None, budget: tuple[str, ...], keep: str | None, keep_for: str | None,
-            statistics: tuple[str, ...], ring: str | None, quiet: bool, ending: Path | None, study: int | None, leave_out: tuple[int, ...], tracefs: str | None) -> int:
+            statistics: tuple[str, ...], ring: str | None, quiet: bool, ending: Path | None, study: int | None,
+            leave_out: tuple[int, ...], tracefs: str | None) -> int:
     """Record I/O as the kernel sees it: which device or file, which process, how long it took. Default: block and counters.
 
     block: requests to block devices. syscall: reads, writes and syncs of files, by name. counters: of disks, CPUs, memory and
@@ -104,7 +105,7 @@ def _session(made: Ready, directory: Path, wanted: tuple[str, ...], quiet: bool,
     check_directory(directory)
     screen = _Screen(made.settings, directory, quiet)
     session = Session(made.settings, directory, made.launcher, screen, command=wanted, origin=origin, clock=made.clock,
-                      connection=made.connection)
+                      connection=made.connection, pools=made.pools)
     before = {number: signal.signal(number, lambda *_: session.stop()) for number in (signal.SIGINT,)}
     before |= {number: signal.signal(number, lambda *_: session.stop(now=True)) for number in (signal.SIGTERM, signal.SIGHUP)
                if signal.getsignal(number) is not signal.SIG_IGN}

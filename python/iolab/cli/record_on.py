@@ -38,13 +38,15 @@ class Asked:
 
 @dataclass(frozen=True)
 class Ready:
-    """What a session needs. `origin`: for `recording.json`. `connection`: see `recorder.session.Session`; None for this machine."""
+    """What a session needs. `origin`: for `recording.json`. `connection`: see `recorder.session.Session`; None for this machine.
+    `pools`: see there as well."""
 
     settings: Settings
     launcher: Launcher
     origin: Mapping[str, Any] = field(default_factory=dict)
     clock: Clock | None = None
     connection: Callable[[], Mapping[str, Any]] | None = None
+    pools: Callable[[], Sequence[str]] | None = None
 
 
 @contextmanager
@@ -84,7 +86,7 @@ def _here(asked: Asked, host: Host, sudo: bool) -> Ready:
     devices = _devices(asked, host)
     program = [str(probe_path()), *_arguments(asked, host, devices, (os.getpid(), *asked.left_out))]
     launcher = StarterLauncher(program) if sudo else DirectLauncher(program)
-    return Ready(asked.settings, launcher, {"devices": [device.name for device in devices]})
+    return Ready(asked.settings, launcher, {"devices": [device.name for device in devices]}, pools=_pools(asked, lambda *words: [*words]))
 
 
 def _there(asked: Asked, host: Elsewhere) -> Ready:
@@ -105,7 +107,15 @@ def _there(asked: Asked, host: Elsewhere) -> Ready:
         raise
     settings = replace(asked.settings, patience_s=PATIENCE, begin_s=BEGIN)
     origin = {"devices": [device.name for device in found], "host": host.name}
-    return Ready(settings, launcher, origin, host.clock, lambda: launcher.connection)
+    return Ready(settings, launcher, origin, host.clock, lambda: launcher.connection, _pools(asked, host.session))
+
+
+def _pools(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequence[str]] | None:
+    """What runs the shell that asks OpenZFS's pools; None where no counters are recorded. `session`: a command as it is run there."""
+    from ..recorder.pool_counts import SCRIPT
+    from ..recorder.settings import COUNTERS
+
+    return (lambda: session("sh", "-c", SCRIPT)) if COUNTERS in asked.settings.sources else None
 
 
 def _devices(asked: Asked, host: Host) -> list[RecordedDevice]:

@@ -28,6 +28,7 @@ class Entry:
         counter: how counters answer it, None where only events do. Events are preferred, but for those of `LAST`.
         filters: fields that conditions may name. breakdowns: fields that it can be broken down by; counters know theirs alone.
         covers: what its numbers hold and what they don't, in one line.
+        octaves: whether latency and size are known by powers of two alone, so that its maps have no finer buckets.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Entry:
     breakdowns: tuple[str, ...]
     counter: Counter | None = None
     covers: str = ""
+    octaves: bool = False
 
     @property
     def additive(self) -> bool:
@@ -53,7 +55,7 @@ class Entry:
         return self.counter.values(field) if self.counter else ()
 
 
-LAST = ("fio", "syscall")
+LAST = ("fio", "syscall", "zpool", "zpool-sizes")
 """Sources that answer for the device only where there is nothing nearer to it, in this order; counters are nearer."""
 
 _DISKS = "counters: a sum holds whole disks; partitions and devices made of others (dm, md, loop) are told when asked for"
@@ -75,6 +77,14 @@ def _counted(name: str, measure: str, unit: str, about: str, counter: Counter, c
 
 
 _EVENTS = "every I/O that was recorded; what was lost is told beside it"
+
+_OCTAVES = "OpenZFS's own counts by powers of two; a condition on {} holds for all from its least value to twice that, or for none"
+
+
+def _of_disks(name: str, about: str, source: str, quantity: str, *more: str) -> Entry:
+    fields = ("op", "pool", "vdev", *more, quantity)
+    return Entry(name, about, "ops", "1/s", (source,), True, fields, fields, covers=_OCTAVES.format(quantity), octaves=True)
+
 
 CATALOGUE = {entry.name: entry for entry in (
     _entry("io", "ops", "I/Os of the devices: those of the block layer where they were recorded", ("block",), False, _ALL,
@@ -115,6 +125,9 @@ CATALOGUE = {entry.name: entry for entry in (
              "all cache devices together; logical, which is before compression, counts only where a condition names it"),
     _counted("l2arc.headers", "level", "B", "memory that is taken to find what lies on OpenZFS's cache devices", zfs.L2ARC_HEADERS,
              "a part of arc.size"),
+    _of_disks("zpool.ops", "I/Os of OpenZFS's disks by the time that they took, in the queue and at the disk", "zpool", "latency"),
+    _of_disks("zpool.sizes", "I/Os of OpenZFS's disks by their size; flags are the queue: sync, async, scrub, trim, rebuild",
+              "zpool-sizes", "size", "flags"),
     _counted("txg.groups", "groups", "1/s", "transaction groups that were written", zfs.TXG_GROUPS, _TXG),
     _counted("txg.bytes", "bytes", "B/s", "bytes that transaction groups wrote", zfs.TXG_BYTES,
              f"{_TXG}; counted when a group is done; dirty and read count only where a condition names them"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..recording.conditions import NAMES, Where
-from .fields import FIELDS, TIME, Field, near
+from .fields import FIELDS, TIME, ZPOOL, Field, near
 from .names import Between, Filter
 
 _CORE_RANGES = ("time", "latency", "offset", "size")
@@ -18,9 +18,10 @@ def field_of(name: str) -> Field:
     """A field of events, or the time. UsageError for any other name."""
     if name == TIME.name:
         return TIME
-    if name not in FIELDS:
+    known = {**FIELDS, **ZPOOL}
+    if name not in known:
         raise UsageError(f"there is no dimension '{name}'", hint=near(name, [*FIELDS, TIME.name]))
-    return FIELDS[name]
+    return known[name]
 
 
 def filters_of(where: Where) -> tuple[Filter, ...]:

@@ -46,10 +46,13 @@ COUNTED = {name: Field(name, "", "name") for name in (
     "mode", "cpu", "kind", "interface", "direction", "peer", "pool", "result", "access", "phase")}
 """Fields that counters alone have."""
 
+ZPOOL = {"vdev": Field("vdev", "device", "name"), "pool": Field("pool", "mount", "name")}
+"""Fields of the events of OpenZFS's disks: which columns hold them."""
+
 UTILIZATION = Field("utilization", "", "number")
 """How busy something was, in whole percent: a breakdown of counters."""
 
-ANY = {**FIELDS, **COUNTED, UTILIZATION.name: UTILIZATION}
+ANY = {**FIELDS, **COUNTED, **ZPOOL, UTILIZATION.name: UTILIZATION}
 """Every field that a statistic's name can have."""
 
 TIME = Field("time", "time_ns", "time")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from ..errors import UsageError
 from ..recording.conditions import Where
 from ..recording.counts import HeatCounts, Weight, Y
+from ..recording.grids import LogLinear
 from ..recording.recording import Recording
 from ..recording.trace import Trace
 from . import counters, default_maps, of_traces, over_time
@@ -127,4 +128,6 @@ def _heat(events: Trace | Recording, y: Y, filters: Sequence[Filter], entry: Ent
     windows = Windows(events, entry, source, from_ns, until_ns, interval_ns, columns)
     counts, window = heat_of(windows.whole, windows.kept, y, filters, free=interval_ns is None, low=low, high=high, buckets=buckets,
                              weight=weight)
+    if entry is not None and entry.octaves and isinstance(counts.grid, LogLinear):
+        counts = counts.coarser(steps=counts.grid.bits)
     return replace(counts, assumptions=(*windows.notes(window), *counts.assumptions))

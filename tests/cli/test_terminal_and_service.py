@@ -1,0 +1,88 @@
+"""The terminal and the service give the same numbers for the same name: every statistic of the catalogue, by every field."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from starlette.testclient import TestClient
+
+from iolab.cli.main import run
+from iolab.recording.recording import Recording
+from iolab.recording.schema import SAMPLES
+from iolab.recording.writer import RecordingWriter
+from iolab.server.app import application
+from iolab.server.guard import Door
+from iolab.server.store import Store
+from iolab.statistics.available import available
+from iolab.statistics.catalogue import CATALOGUE
+from support.recordings import SECOND, START, events
+from support.service import TOKEN
+
+SECONDS = 6
+OBJECTS = {"device": ("sda", "sda1", "loop0"), "cpu": ("", "cpu0", "cpu1"), "interface": ("eth0", "lo"), "mount": ("/", "/data"),
+           "peer": ("others", "10.0.0.1", "127.0.0.1"), "pool": ("tank", "dozer"), None: ("",)}
+
+
+def readings(seed: int) -> pa.RecordBatch:
+    """Every field of every counter, growing at random."""
+    chance = random.Random(seed)
+    wanted = {(entry.counter.source, thing, field) for entry in CATALOGUE.values() if entry.counter
+              for thing in OBJECTS[entry.counter.object] for field in entry.counter.read}
+    rows = []
+    for source, thing, field in sorted(wanted):
+        value = 1000
+        for at in range(SECONDS + 1):
+            rows.append((source, START + at * SECOND, thing, field, value))
+            value += chance.randrange(1000)
+    return pa.RecordBatch.from_arrays([pa.array(column, each.type) for column, each in zip(zip(*rows, strict=True), SAMPLES, strict=True)],
+                                      schema=SAMPLES)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("all") / "r"
+    with RecordingWriter.create(place, host="here", clock="realtime", origin={"kind": "import"}, live=False) as writer:
+        for number, source in enumerate(("block", "syscall", "fio", "zpool", "zpool-sizes")):
+            writer.append_events(events(300, number, source=source, per_s=60))
+        writer.append_samples(readings(7))
+        writer.seal()
+        # what is not sealed yet counts as well
+        writer.append_events(events(60, 9, start_ns=START + 5 * SECOND, per_s=60))
+    return place
+
+
+@pytest.fixture(scope="module")
+def service(recording: Path) -> Iterator[TestClient]:
+    with TestClient(application(Store([recording]), Door(["127.0.0.1"], 8750, token=TOKEN)),
+                    base_url="http://127.0.0.1:8750") as client:
+        client.headers["authorization"] = f"Bearer {TOKEN}"
+        yield client
+
+
+def names(recording: Path) -> list[str]:
+    found = []
+    for each in available(Recording(recording)):
+        assert each.source, each.why_not
+        found += [each.entry.name, *(f"{each.entry.name}[{field}]" for field in each.breakdowns)]
+    return found
+
+
+def test_every_statistic_is_the_same_in_both(recording: Path, service: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = names(recording)
+    assert len(asked) > 100
+    assert {name.partition("[")[0] for name in asked} == set(CATALOGUE)
+    for name in asked:
+        assert run(["query", str(recording), name, "--format", "json", "--interval", "1s"]) == 0
+        said: dict[str, Any] = json.loads(capsys.readouterr().out)
+        answer = service.get("/api/v1/query", params={"statistic": name, "interval": "1s", "top": "1000"})
+        assert answer.status_code == 200, (name, answer.text)
+        told = answer.json()
+        assert {key: told.get(key) for key in said} == said, name
+        kind = said["kind"]
+        assert said["count"] if kind == "heat" else said["keys"] if kind == "stack" else any(said["values"]), name
