@@ -35,12 +35,13 @@ def name_of(path: Path) -> str:
 def span_of(opened: Sequence[Trace | Recording], start: str | None, end: str | None) -> tuple[int | None, int | None]:
     """(from, until) in ns of `--from` and `--to`, on the clock of what was opened, all of it together."""
     from ..recording.trace import Trace
+    from ..statistics.kept.answering import span_of as recorded
     from ..statistics.of_traces import bounds
     from ..statistics.times import parse_moment
 
     if start is None and end is None:
         return None, None
-    spans = [bounds(each) if isinstance(each, Trace) else each.span() or (0, 0) for each in opened]
+    spans = [bounds(each) if isinstance(each, Trace) else recorded(each) or (0, 0) for each in opened]
     first, last = min(span[0] for span in spans), max(span[1] for span in spans)
     # ten minutes before the end of five minutes is all of them
     begin = None if start is None else max(first, parse_moment(start, first, last))

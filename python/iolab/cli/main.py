@@ -24,6 +24,7 @@ COMMANDS = {
     "heatmap": ("heatmap", "look", "Draw latency, offset or size over time: in the terminal, as picture or page."),
     "query": ("query", "look", "Ask a trace or recording for a statistic: a number over time, by whom, or a map."),
     "view": ("view", "look", "Show recordings and traces in a browser, and to programs."),
+    "keep": ("keep", "tend", "Keep statistics of a recording beyond their events: list, add, pause, drop..."),
     "rig": ("rig", "tend", "Build, start and end throw-away machines to measure on."),
     "catalog": ("catalog", "tend", "List what can be named: metrics, units, formats, gates, targets..."),
 }

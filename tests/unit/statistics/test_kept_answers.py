@@ -40,8 +40,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return make(tmp_path_factory.mktemp("kept") / "r", [*MAPS, *NUMBERS])
 
 
-@pytest.mark.parametrize("left", [0, 2, 5])
-@pytest.mark.parametrize("interval", [1, 5, 60])
+@pytest.mark.parametrize("left", [0, 3])
+@pytest.mark.parametrize("interval", [1, 60])
 @pytest.mark.parametrize("name", MAPS)
 def test_maps_outlive_their_events(whole: Recording, tmp_path: Path, name: str, interval: int, left: int) -> None:
     old = aged(whole.path, tmp_path / "old", left)
@@ -54,8 +54,8 @@ def test_maps_outlive_their_events(whole: Recording, tmp_path: Path, name: str, 
     assert not any("kept" in note for note in scanned.assumptions), "events are asked while they are there"
 
 
-@pytest.mark.parametrize("left", [0, 2, 5])
-@pytest.mark.parametrize("interval", [1, 7, 60])
+@pytest.mark.parametrize("left", [0, 3])
+@pytest.mark.parametrize("interval", [7])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_outlive_their_events(whole: Recording, tmp_path: Path, name: str, interval: int, left: int) -> None:
     old = aged(whole.path, tmp_path / "old", left)
@@ -110,9 +110,9 @@ def test_a_drill_down_of_three_levels_equals_what_was_kept_from_the_start(tmp_pa
     with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
         add_segment(writer, START, 10)
     manage.add(path, levels, backfill=True)
-    for number in range(1, 20):
+    for number in range(1, 7):
         with RecordingWriter.reopen(path, live=False) as writer:
-            add_segment(writer, START + number * 30 * SECOND, 30, 100)
+            add_segment(writer, START + number * 30 * SECOND, 30, 500)
         manage.resume(path)  # has the keeper look
     asked = [query(Recording(path), name, interval_ns=SECOND) for name in levels]
     old = aged(path, tmp_path / "old", 0)

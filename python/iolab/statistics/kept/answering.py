@@ -12,17 +12,28 @@ from ..fields import QUANTIZED
 from ..heat import LONG_SCAN
 from ..intervals import SECOND, columns_of
 from ..names import Statistic
-from ..snapshot import Snapshot, snapshot
+from ..snapshot import Snapshot, Span, snapshot
 from ..windows import Window, window_of
 from . import growth, joining
 from .held import Held, held_for, sessions_of
 from .places import DEFINITIONS, STATE, TIERS, Tier
 from .sources import is_counted
+from .state import read_state
 
 MANY_MAPS = 600
 """Default maps beyond which what is kept is the quicker answer."""
 
 _ROUND = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000, 864000, 1728000)
+
+def span_of(recording: Recording) -> Span | None:
+    """(first, last) time of a recording's events, or of its samples, and of what was kept of those that are gone; None without any."""
+    there = recording.span()
+    state = read_state(recording.path)
+    kept = [(each.first_ns, each.until_ns - 1) for each in state.statistics.values()
+            if each.first_ns is not None and each.until_ns is not None and each.segments] if state is not None else []
+    ends = [*kept, *([there] if there is not None else [])]
+    return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
+
 
 def answer(recording: Recording, asked: Statistic, *, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,
            source: str | None) -> Answer | None:

@@ -15,8 +15,8 @@ WINDOW_S = 60.0
 class Budget:
     """Compares what was spent with what may be."""
 
-    def __init__(self, monotonic: Callable[[], float], cpus: int) -> None:
-        self._monotonic, self._cpus = monotonic, max(1, cpus)
+    def __init__(self, monotonic: Callable[[], float], cpus: int | None) -> None:
+        self._monotonic, self._cpus = monotonic, cpus
         self._spent: deque[tuple[float, dict[str, int]]] = deque()
 
     def excess(self, definitions: Definitions, sizes: Mapping[str, int], cpu_ns: Mapping[str, int]) -> tuple[str, str] | None:
@@ -38,6 +38,8 @@ class Budget:
             f"kept statistics take {format_quantity(whole, 'B', 3)}, the budget is {format_quantity(definitions.bytes, 'B', 3)}")
 
     def _too_costly(self, definitions: Definitions, cpu_ns: Mapping[str, int]) -> tuple[str, str] | None:
+        if self._cpus is None:
+            return None
         now = self._monotonic()
         self._spent.append((now, dict(cpu_ns)))
         while len(self._spent) > 2 and now - self._spent[1][0] >= WINDOW_S:

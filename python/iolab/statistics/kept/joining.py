@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ...recording.counts import HeatCounts, Y, alike, merge
+from ...recording.counts import HeatCounts, Y, alike, merge, summed
 from ...recording.grids import Linear, LogLinear
 from ...recording.maps import WITHOUT
 from ...recording.recording import Segment
 from .. import over_time
 from ..answers import Answer, Series, Stack
-from ..cells import BUCKETS, Asked, cells_of, count
+from ..cells import BUCKETS, Asked, count
 from ..engine import Engine, whole
 from ..fields import QUANTIZED
 from ..heat import with_facts
+from ..intervals import SECOND
 from ..names import Statistic
 from ..over_time import MOST_CELLS
 from ..snapshot import Snapshot
@@ -26,6 +27,9 @@ from .held import Held
 from .making import BITS, COARSER
 from .places import Tier
 from .rows import COLUMN, INSIDE, by_width, rows, steady
+
+_BUCKETS = 2**32
+"""Buckets of a column, at most."""
 
 
 def answer(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, notes: Sequence[str]) -> Answer:
@@ -54,7 +58,7 @@ def _present(window: Window, held: Held) -> list[tuple[Window, list[str]]]:
 
 def _map(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, notes: Sequence[str]) -> HeatCounts:
     y = next(each for each in QUANTIZED if each == asked.breakdown)
-    parts = [_kept_map(window, held, y, width, paths) for width, paths in by_width(held, tiers).items()]
+    parts = [_kept_map(window, held, y, width, paths, _unique(held, tiers, window)) for width, paths in by_width(held, tiers).items()]
     width = max((each.grid.width for each in parts if isinstance(each.grid, Linear)), default=1)
     grid = Linear(0, width) if y == "offset" else LogLinear(BITS + COARSER)
     for part, more in _present(window, held):
@@ -65,23 +69,40 @@ def _map(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, no
         parts.append(found if y == "offset" else found.coarser(steps=COARSER))
     empty = np.zeros(0, dtype=np.int64)
     parts = parts or [HeatCounts(y, window.base_ns, window.interval_ns, grid, empty, empty, empty)]
-    counts = merge(alike(parts))
+    counts = merge(alike(parts)) if len(parts) > 1 else parts[0]
     while isinstance(counts.grid, Linear) and len(counts.index) and int(counts.index.max() - counts.index.min()) >= BUCKETS:
         counts = counts.coarser(steps=1)
     said = [*notes, *([f"{2**BITS} buckets an octave"] if isinstance(counts.grid, LogLinear) else [])]
     return with_facts(counts, window, asked.filters, said)
 
 
-def _kept_map(window: Window, held: Held, y: Y, width: int, paths: Sequence[str]) -> HeatCounts:
+def _unique(held: Held, tiers: Sequence[Tier], window: Window) -> bool:
+    """Whether rows are of a column each: few are to be added up, and that is done in any case."""
+    return all(tier.seconds * SECOND == window.interval_ns for tier, _ in held.files(tiers))
+
+
+def _kept_map(window: Window, held: Held, y: Y, width: int, paths: Sequence[str], unique: bool) -> HeatCounts:
+    # one number for column and bucket, so that millions of cells are sorted once
+    cell, amounts, group = f"{COLUMN} * {_BUCKETS} + index", "CAST(count AS BIGINT)", ""
+    if not unique:
+        amounts, group = "CAST(sum(count) AS BIGINT)", "GROUP BY ALL"
     with Engine(held.directory) as engine:
-        found = rows(engine, paths, window, f"SELECT {COLUMN} AS c, index AS b, CAST(sum(count) AS BIGINT) AS n FROM kept "
-                                            f"WHERE {INSIDE} GROUP BY ALL")
-    column, index, amount = whole(found["c"]), whole(found["b"]), whole(found["n"])
-    placed = index != WITHOUT
+        found = rows(engine, paths, window, f"SELECT {cell} AS cell, {amounts} AS n FROM kept WHERE {INSIDE} {group}")
+    key, amount = np.ma.getdata(found["cell"]), np.ma.getdata(found["n"])
+    order = np.argsort(key, kind="stable")
+    key, amount = key[order], amount[order]
+    if len(key) and (key[1:] == key[:-1]).any():
+        key, amount = summed(key, amount)
+    column, index = key >> 32, key & (_BUCKETS - 1)
+    lacking = index == WITHOUT
+    without_y = 0
+    if lacking.any():
+        without_y = int(amount[lacking].sum())
+        column, index, amount = column[~lacking], index[~lacking], amount[~lacking]
+    first = int(column[0]) if len(column) else 0
     grid = Linear(0, width) if y == "offset" else LogLinear(BITS)
-    asked = Asked(y, window.base_ns, window.interval_ns, (), {}, None, None, grid, "count")
-    return cells_of(asked, column[placed], index[placed], amount[placed], events=int(amount[placed].sum()),
-                    without_y=int(amount[~placed].sum()), outside=0)
+    return HeatCounts(y, window.base_ns + first * window.interval_ns, window.interval_ns, grid, column - first, index, amount,
+                      events=int(amount.sum()), without_y=without_y)
 
 
 def _over_time(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, notes: Sequence[str]) -> Series | Stack:

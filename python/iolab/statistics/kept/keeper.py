@@ -30,12 +30,15 @@ from .state import Kept, State, read_state
 class Keeper:
     """Keeps the statistics of one recording. Only its writer, or who holds its lock, may use one."""
 
-    def __init__(self, directory: Path, *, noticed: Callable[[str], None] = lambda _: None,
-                 going: Callable[[], bool] = lambda: True, monotonic: Callable[[], float] = time.monotonic, cpus: int = 1) -> None:
-        """`noticed` is told what a user should know. `going` is asked between segments: what is left then, another look makes."""
+    def __init__(self, directory: Path, *, noticed: Callable[[str], None] = lambda _: None, going: Callable[[], bool] = lambda: True,
+                 monotonic: Callable[[], float] = time.monotonic, cpus: int | None = None) -> None:
+        """`noticed` is told what a user should know. `going` is asked between segments: what is left then, another look makes.
+        `cpus`: of the machine, None for no budget of CPU time.
+        """
         self._directory, self._noticed, self._going = directory, noticed, going
         self._recording = Recording(directory)
         self._budget = Budget(monotonic, cpus)
+        self._spent: dict[str, int] = {}
         self._mergers: dict[str, Merger] = {}
         self._seen: tuple[object, ...] = ()
 
@@ -88,15 +91,21 @@ class Keeper:
         """Make what is missing, segment by segment. Returns whether nothing is left."""
         if not state.statistics:
             return True
-        for before, sealed in sealed_after(self._recording, min(each.through for each in state.statistics.values())):
+        found = sealed_after(self._recording, min(each.through for each in state.statistics.values()))
+        for place, (before, sealed) in enumerate(found):
             if not self._going():
                 return False
+            so_far = {name: kept.cpu_ns for name, kept in state.statistics.items()}
             made = [name for name, kept in state.statistics.items() if kept.through < sealed.number]
             with ExitStack() as opened:
                 events = None if sealed.events is None else opened.enter_context(making.Making(self._recording, sealed.events))
                 for name in made:
                     with _charged(state.statistics[name]):
                         self._one(name, definitions.statistics[name], state.statistics[name], before, sealed, events)
+            if place == len(found) - 1:
+                # what catching up costs says nothing of what it costs to go on
+                for name in made:
+                    self._spent[name] = self._spent.get(name, 0) + state.statistics[name].cpu_ns - so_far[name]
             self._suspend(definitions, state)
             state.write(self._directory)
             for name in made:
@@ -108,7 +117,7 @@ class Keeper:
     def _one(self, name: str, wanted: Definition, kept: Kept, before: Sealed | None, sealed: Sealed,
              events: making.Making | None) -> None:
         """What one segment adds to one statistic."""
-        begins = wanted.since_ns if wanted.since_ns is not None else self._begins(sealed)
+        begins = next(each for each in (kept.first_ns, wanted.since_ns, self._begins(sealed)) if each is not None)
         kept.through = sealed.number
         if sealed.until_ns <= begins or sealed.labelled:
             return
@@ -150,7 +159,7 @@ class Keeper:
         """Suspend what exceeds the budget, from the end of what is in on."""
         going = {name: kept for name, kept in state.statistics.items() if not kept.is_suspended and not definitions.statistics[name].paused}
         sizes = {name: size_of(self._directory, name) for name in going}
-        excess = self._budget.excess(definitions, sizes, {name: kept.cpu_ns for name, kept in going.items()})
+        excess = self._budget.excess(definitions, sizes, {name: self._spent.get(name, 0) for name in going})
         if excess is not None:
             name, why = excess
             kept = going[name]

@@ -54,7 +54,7 @@ class File:
 
 def folder_name(statistic: str) -> str:
     """The folder of a statistic: readable, without signs that globs or shells know, and another one for each name."""
-    readable = re.sub(r"[^A-Za-z0-9_.=]+", "-", statistic).strip("-.")[:_READABLE]
+    readable = re.sub(r"[^A-Za-z0-9_.=]+|\.{2,}", "-", statistic).strip("-.")[:_READABLE]
     return f"{readable or 'statistic'}.{zlib.crc32(statistic.encode()):08x}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...recording.layout import KINDS, Kind
@@ -48,7 +47,7 @@ class Sealed:
         return self.events is not None and self.events.facts.get("label") is not None
 
 
-def sealed_after(recording: Recording, through: int) -> Iterator[tuple[Sealed | None, Sealed]]:
+def sealed_after(recording: Recording, through: int) -> list[tuple[Sealed | None, Sealed]]:
     """(the one before, None where it is gone; the segment) of segments beyond the number `through`, ascending, without damaged files."""
     found: dict[Kind, dict[int, Segment]] = {}
     after = max(recording.facts.dropped_through, through - 2)
@@ -57,9 +56,11 @@ def sealed_after(recording: Recording, through: int) -> Iterator[tuple[Sealed | 
             number: Segment(number, path, "sealed", each["first_ns"], each["last_ns"],
                             {source: int(counts["events"]) for source, counts in each["sources"].items()}, each)
             for number, path, each in sealed_facts(recording.path, kind, after) if each["first_ns"] is not None}
+    pairs: list[tuple[Sealed | None, Sealed]] = []
     before: Sealed | None = None
     for number in sorted(found["events"].keys() | found["samples"].keys()):
         sealed = Sealed(number, found["events"].get(number), found["samples"].get(number))
         if number > through:
-            yield before, sealed
+            pairs.append((before, sealed))
         before = sealed
+    return pairs

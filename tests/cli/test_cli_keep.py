@@ -1,0 +1,178 @@
+"""`iolab keep` on a recording at rest, and on one that is being made by `iolab record` with a probe that runs anywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab.cli.main import run
+from iolab.recording.recording import Recording
+from iolab.recording.writer import RecordingWriter
+from support.recordings import SECOND, START, events, samples
+
+FRAMES = Path(__file__).parents[1] / "support/frames.py"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    path = tmp_path / "r"
+    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+        for number in range(3):
+            writer.append_events(events(200, number, start_ns=START + number * 10 * SECOND, per_s=20))
+            writer.append_samples(samples(20, start_ns=START + number * 10 * SECOND))
+            writer.seal()
+    return path
+
+
+def listed(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert run(["keep", "list", str(path), "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["kind"]) == (1, "kept")
+    return {row["statistic"]: row for row in found["statistics"]}
+
+
+def test_on_a_recording_at_rest(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["keep", "list", str(place)]) == 0
+    assert "nothing is kept" in capsys.readouterr().err
+    assert run(["keep", "add", str(place), "io.ops[process=fio][latency]", "io.bytes[device]", "--backfill"]) == 0
+    out = capsys.readouterr().out
+    assert "io.ops[process=fio][latency]  kept   2023-11-14T22:13:20Z" in out
+    rows = listed(place, capsys)
+    assert [row["segments"] for row in rows.values()] == [3, 3]
+    assert {row["source"] for row in rows.values()} == {"block"}
+    assert {row["kind"] for row in rows.values()} == {"heat", "stack"}
+    assert run(["keep", "pause", str(place), "io.bytes[device]"]) == 0
+    assert "io.bytes[device]: not kept from" in capsys.readouterr().out
+    assert {name: row["state"] for name, row in listed(place, capsys).items()} == {
+        "io.ops[process=fio][latency]": "kept", "io.bytes[device]": "paused"}
+    assert run(["keep", "resume", str(place)]) == 0
+    assert {row["state"] for row in listed(place, capsys).values()} == {"kept"}
+    assert run(["keep", "prune", str(place), "--before", "-15s"]) == 0
+    assert listed(place, capsys)["io.bytes[device]"]["tiers"][0]["first_ns"] >= START + 14 * SECOND
+    assert run(["keep", "drop", str(place), "io.bytes[device]"]) == 0
+    assert list(listed(place, capsys)) == ["io.ops[process=fio][latency]"]
+
+
+@pytest.mark.parametrize(("words", "code", "says"), [
+    (["add", "{}", "io.opps"], 2, "did you mean 'io.ops'"), (["add", "{}", "io.ops", "io.ops"], 2, "is kept already"),
+    (["drop", "{}", "io.ops"], 2, "is not kept"), (["drop", "{}"], 2, "Missing argument"),
+    (["list", "{}/nothing"], 3, "is not a recording"),
+    (["prune", "{}", "--before", "-1h"], 2, "nothing was kept yet"), (["pause", "{}", "io.ops[latency]"], 2, "is not kept"),
+    (["add", "{}", "io.ops[latency]", "--format", "csv"], 2, "csv"),
+])
+def test_what_is_refused(place: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, says: str) -> None:
+    assert run(["keep", *(word.format(place) for word in words)]) == code
+    told = capsys.readouterr()
+    assert says in told.err
+    assert "Traceback" not in told.err
+
+
+@pytest.fixture
+def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Path, subprocess.Popen[str]]]]:
+    """Begin a recording of what a made-up probe tells."""
+    if os.geteuid() != 0:
+        pytest.skip("recording block needs root")
+    begun: list[subprocess.Popen[str]] = []
+
+    def begin(*more: str, **script: Any) -> tuple[Path, subprocess.Popen[str]]:
+        probe = tmp_path / "probe"
+        probe.write_text(f"#!/bin/sh\nexec {sys.executable} {FRAMES} '{json.dumps({'rate': 200, **script})}' \"$@\"\n")
+        probe.chmod(0o755)
+        for name in ("SUDO_UID", "SUDO_GID"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("IOLAB_PROBE", str(probe))
+        path = tmp_path / "live"
+        child = subprocess.Popen([sys.executable, "-m", "iolab.cli", "record", "block", "--quiet", "-o", str(path), *more],
+                                 stderr=subprocess.PIPE, text=True)
+        begun.append(child)
+        until(lambda: (path / "control").exists())
+        return path, child
+
+    yield begin
+    for child in begun:
+        if child.poll() is None:
+            child.kill()
+        child.wait()
+        assert child.stderr is not None
+        child.stderr.close()
+
+
+def until(met: Callable[[], bool], seconds: float = 60.0) -> None:
+    limit = time.monotonic() + seconds
+    while not met():
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+
+
+def cut(path: Path) -> None:
+    from iolab.recorder.control import say
+
+    say(path, {"word": "cut"}, timeout=30)
+
+
+def test_on_a_recording_that_is_being_made(recording: Callable[..., tuple[Path, subprocess.Popen[str]]],
+                                           capsys: pytest.CaptureFixture[str]) -> None:
+    path, child = recording()
+    rows = listed(path, capsys)
+    assert list(rows) == ["io.ops[op]", "io.bytes[op]", "io.ops[latency]"], "few are kept from the start"
+    assert run(["keep", "add", str(path), "io.ops[process]"]) == 0
+    until(lambda: listed(path, capsys)["io.ops[process]"]["state"] != "pending")
+    time.sleep(2)
+    cut(path)
+    until(lambda: all(row["segments"] for row in listed(path, capsys).values()))
+    rows = listed(path, capsys)
+    assert rows["io.ops[latency]"]["source"] == "block"
+    assert rows["io.ops[process]"]["since_ns"] >= rows["io.ops[op]"]["since_ns"]
+    assert run(["keep", "drop", str(path), "io.bytes[op]"]) == 0
+    until(lambda: not list(path.glob("histograms/1s/io.bytes*")))
+    child.send_signal(signal.SIGINT)
+    assert child.wait(60) == 0
+    # all that was recorded is kept, and nothing twice
+    rows = listed(path, capsys)
+    assert sum(each["rows"] for each in rows["io.ops[op]"]["tiers"]) > 0
+    from iolab.statistics.kept import tables
+    from iolab.statistics.kept.places import TIERS, files, folder_name
+
+    kept = [tables.read(each.path).table for each in files(path, TIERS[0], folder_name("io.ops[op]"))]
+    recorded = sum(sum(segment.sources.values()) for segment in Recording(path).segments())
+    assert sum(sum(table["amount"].to_pylist()) for table in kept) == recorded > 0
+
+
+def test_none_is_kept_where_none_is_wanted(recording: Callable[..., tuple[Path, subprocess.Popen[str]]],
+                                           capsys: pytest.CaptureFixture[str]) -> None:
+    path, child = recording("--statistic", "none")
+    assert listed(path, capsys) == {}
+    assert run(["keep", "add", str(path), "io.ops"]) == 0
+    until(lambda: listed(path, capsys)["io.ops"]["state"] == "waiting")
+    child.send_signal(signal.SIGINT)
+    assert child.wait(60) == 0
+    assert listed(path, capsys)["io.ops"]["segments"] == 1
+
+
+def test_a_recorder_that_is_killed_loses_nothing_that_was_sealed(recording: Callable[..., tuple[Path, subprocess.Popen[str]]],
+                                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    path, child = recording("--statistic", "io.ops[op]")
+    time.sleep(2)
+    cut(path)
+    time.sleep(1)
+    child.kill()
+    child.wait()
+    path, child = recording("--duration", "2s")
+    assert child.wait(60) == 0
+    from iolab.statistics.kept import tables
+    from iolab.statistics.kept.places import TIERS, files, folder_name
+
+    kept = [tables.read(each.path).table for each in files(path, TIERS[0], folder_name("io.ops[op]"))]
+    recorded = sum(sum(segment.sources.values()) for segment in Recording(path).segments())
+    assert sum(sum(table["amount"].to_pylist()) for table in kept) == recorded > 0
+    assert len(Recording(path).gaps()) == 1

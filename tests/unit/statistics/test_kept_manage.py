@@ -1,0 +1,295 @@
+"""Adding, pausing, pruning and dropping; the budget; and files that anything reads, damaged ones included."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from kept_data import HOUR, START, add_segment, aged, make
+
+from iolab.errors import FormatError, IolabError, ResultsError, UsageError
+from iolab.recording.counts import HeatCounts
+from iolab.recording.layout import take_lock
+from iolab.recording.recording import Recording
+from iolab.recording.writer import RecordingWriter
+from iolab.statistics.answers import Series, Stack
+from iolab.statistics.intervals import SECOND
+from iolab.statistics.kept import definitions, manage, state, tables
+from iolab.statistics.kept.budget import Budget
+from iolab.statistics.kept.keeper import Keeper
+from iolab.statistics.kept.places import TIERS, File, chosen, files, folder_name, is_folder
+from iolab.statistics.query import query
+
+NAME = "io.ops[process]"
+MAP = "io.ops[process=fio][latency]"
+
+
+def test_names_of_folders() -> None:
+    long = "io.ops[file=" + "/a" * 400 + "]"
+    names = [folder_name(name) for name in ("io.ops[latency]", "io.ops[op=write][latency]", "io.ops[op=read][latency]", long, long + "x",
+                                           "io.ops[file=../../etc]", "io.ops[process=ü*?]")]
+    assert len(set(names)) == len(names)
+    assert all(is_folder(name) and len(name) < 100 and "/" not in name and ".." not in name for name in names)
+    assert not any(is_folder(name) for name in ("io.latency", "io.offset", "io.size"))
+
+
+def test_files_of_several_tiers_hold_each_segment_once() -> None:
+    def made(*spans: tuple[int, int]) -> list[File]:
+        return [File(first, last, Path(f"{first}-{last}")) for first, last in spans]
+
+    second, minute, hour = TIERS
+    found = chosen([(second, made((1, 10), (11, 20), (21, 21), (22, 22))), (minute, made((1, 20),)), (hour, made((1, 10)))])
+    assert [(tier.name, each.first, each.last) for tier, each in found] == [("1h", 1, 10), ("1s", 11, 20), ("1s", 21, 21), ("1s", 22, 22)]
+
+
+def test_adding_twice_and_what_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [MAP], segments=1)
+    for how in (manage.add, manage.pause, manage.drop):
+        with pytest.raises(UsageError):
+            how(path, ["io.opps"])
+    with pytest.raises(UsageError, match="is kept already"):
+        manage.add(path, ["io.ops[process = fio][latency]"])
+    with pytest.raises(UsageError, match="is not kept") as error:
+        manage.drop(path, ["io.ops[process=fio]"])
+    assert MAP in (error.value.hint or "")
+    with pytest.raises(UsageError, match="characters"):
+        manage.add(path, ["io.ops[file=" + "x" * 10**6 + "]"])
+    with pytest.raises(UsageError, match="names no statistic"):
+        manage.drop(path, [])
+    with pytest.raises(ResultsError, match="is not a recording"):
+        manage.listed(tmp_path)
+    with pytest.raises(UsageError, match="there is no tier"):
+        manage.prune(path, [], before_ns=0, tier="1d")
+    assert [row["statistic"] for row in manage.listed(path)] == [MAP]
+
+
+def test_an_imported_recording_has_no_future(tmp_path: Path) -> None:
+    RecordingWriter.create(tmp_path / "r", host="", clock="trace", origin={"kind": "import"}, live=False).close()
+    with pytest.raises(UsageError) as error:
+        manage.add(tmp_path / "r", [NAME])
+    assert "--backfill" in (error.value.hint or "")
+
+
+def test_a_pause_is_a_gap(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+        writer.facts.sessions.append({"from_ns": START, "until_ns": START + 120 * SECOND})
+        writer.facts.write(path)
+    manage.add(path, [NAME, MAP], now_ns=START + 1)
+    manage.pause(path, [NAME], now_ns=START + 20 * SECOND + 5)
+    manage.resume(path, [NAME], now_ns=START + 39 * SECOND + 5)
+    whole = tmp_path / "whole"
+    for where in (path, whole):
+        if where is whole:
+            make(where, [], segments=4)
+            continue
+        with RecordingWriter.reopen(where, live=False) as writer:
+            for number in range(4):
+                add_segment(writer, START + number * 30 * SECOND, 30)
+    Keeper(path).look()
+    row = manage.listed(path)[0]
+    assert row["state"] == "kept"
+    assert row["gaps"] == [[START + 21 * SECOND, START + 40 * SECOND]]
+    assert manage.listed(path)[1]["gaps"] == []
+    kept, scanned = query(aged(path, tmp_path / "old", 0), NAME, interval_ns=SECOND), query(Recording(whole), NAME, interval_ns=SECOND)
+    assert isinstance(kept, Stack)
+    assert isinstance(scanned, Stack)
+    left = np.isnan(kept.values).all(axis=0)
+    assert left.nonzero()[0].tolist() == list(range(21, 40))
+    order = [scanned.keys.index(key) for key in kept.keys]
+    assert np.array_equal(kept.values[:, ~left], scanned.values[order][:, ~left])
+    assert kept.covered_ns == 101 * SECOND
+    # paused again, it says so
+    assert [each["state"] for each in manage.pause(path)] == ["paused", "paused"]
+
+
+def test_pruning_by_tier(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [NAME], segments=10, seconds=10, step_s=1800, per_s=5)
+    whole = query(Recording(path), NAME, interval_ns=3600 * SECOND)
+    manage.prune(path, [NAME], before_ns=START + 2 * HOUR + 1200 * SECOND, tier="1m")
+    tiers = {each["tier"]: each for each in manage.listed(path)[0]["tiers"]}
+    assert tiers["1s"]["first_ns"] >= START + 2 * HOUR + 1200 * SECOND
+    assert tiers["1m"]["first_ns"] >= START + 2 * HOUR + 1200 * SECOND
+    assert tiers["1h"]["first_ns"] == START
+    old = aged(path, tmp_path / "old", 0)
+    hours = query(old, NAME, interval_ns=3600 * SECOND)
+    assert isinstance(hours, Stack)
+    assert isinstance(whole, Stack)
+    assert np.array_equal(hours.values, whole.values)
+    seconds = query(old, NAME, interval_ns=SECOND)
+    assert isinstance(seconds, Stack)
+    assert 0 < seconds.total < whole.total
+    # everything before a moment
+    assert manage.prune(path, [], before_ns=START + 3 * HOUR)[0]["tiers"][2]["first_ns"] == START + 3 * HOUR
+
+
+def test_dropping_removes_all_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [NAME, MAP], segments=2)
+    maps = sorted((path / "histograms/1s/io.latency").iterdir())
+    manage.drop(path, [NAME])
+    assert [row["statistic"] for row in manage.listed(path)] == [MAP]
+    assert not list(path.glob(f"histograms/*/{folder_name(NAME)}"))
+    assert sorted((path / "histograms/1s/io.latency").iterdir()) == maps
+    # one of the same name begins anew
+    rows = manage.add(path, [NAME])
+    assert rows[1]["rows"] == 0
+
+
+def test_what_is_recorded_is_left_to_its_recorder(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [], segments=1)
+    with take_lock(path):
+        rows = manage.add(path, [NAME], wait_s=0.2)
+        assert rows[0]["state"] == "pending"
+        assert not (path / state.STATE).exists()
+    assert manage.resume(path)[0]["state"] == "waiting"
+
+
+def test_the_budget_suspends_the_largest(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [], segments=4)
+    definitions.change(path, lambda before: replace(before, bytes=6000))
+    rows = manage.add(path, [NAME, MAP, "io.ops[file]"], backfill=True)
+    held = {row["statistic"]: row for row in rows}
+    suspended = [name for name, row in held.items() if row["state"] == "suspended"]
+    assert suspended
+    assert "budget" in held[suspended[0]]["why"]
+    assert held[suspended[0]]["gaps"][0][1] is None
+    assert held[suspended[0]]["tiers"][0]["files"] < 4
+    definitions.change(path, lambda before: replace(before, bytes=None))
+    after = {row["statistic"]: row for row in manage.resume(path)}
+    assert {row["state"] for row in after.values()} == {"kept"}
+    assert all(row["gaps"][0][1] is not None for name, row in after.items() if name in suspended)
+
+
+def test_the_budget_of_cpu_time() -> None:
+    now = [0.0]
+    budget = Budget(lambda: now[0], cpus=2)
+    limits = definitions.Definitions(cpu_share=0.05)
+    found = None
+    for second in range(90):
+        now[0] = float(second)
+        spent = {"a": second * 10_000_000, "b": second * 95_000_000}
+        found = budget.excess(limits, {}, spent)
+        if found:
+            break
+    assert found is not None
+    assert found[0] == "b"
+    assert second == 60
+    assert "5.2 % of all CPU time" in found[1]
+    now[0] = 200.0
+    assert budget.excess(replace(limits, cpu_share=None), {}, {"a": 10**15}) is None
+
+
+def test_any_reader_of_parquet_opens_them(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [MAP, NAME, "io.utilization[device]"], segments=5, seconds=10, step_s=1800, per_s=20, counters=True)
+    place = path / "histograms/1s" / folder_name(MAP)
+    whole = query(Recording(path), MAP, interval_ns=SECOND)
+    assert isinstance(whole, HeatCounts)
+    table = pq.read_table(place)
+    assert table.column_names == ["time_s", "index", "count"]
+    placed = np.asarray(table["index"]) != 2**32 - 1
+    assert int(np.asarray(table["count"])[placed].sum()) == whole.total
+    sql = f"SELECT sum(count)::BIGINT FROM '{place}/*.parquet' WHERE index <> 4294967295"
+    assert duckdb.sql(sql).fetchall() == [(whole.total,)]
+    minutes = f"{path}/histograms/1m/{folder_name(NAME)}/*.parquet"
+    keys = duckdb.sql(f"SELECT DISTINCT key FROM '{minutes}' ORDER BY 1").fetchall()
+    assert keys == [("cp",), ("db",), ("fio",)]
+    growth = f"{path}/histograms/1h/{folder_name('io.utilization[device]')}/*.parquet"
+    shares = dict(duckdb.sql(f"SELECT object, sum(amount) / sum(over) FROM '{growth}' GROUP BY object").fetchall())
+    assert shares == pytest.approx({"sda": 0.5, "sdb": 1 / 3}, rel=1e-3)
+    facts = json.loads(pq.read_metadata(next(place.iterdir())).metadata[b"iolab"])
+    assert (facts["statistic"], facts["form"], facts["bits"]) == (MAP, "map", 3)
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, list[Recording]]:
+    """Counters of more than an hour, and the same of which all samples, or all but the last, are gone."""
+    place = tmp_path_factory.mktemp("counted")
+    whole = make(place / "r", ["io.utilization[device]", "cpu.utilization[mode]"], segments=14, seconds=300, per_s=1, counters=True)
+    return whole, [aged(whole.path, place / f"old{left}", left) for left in (0, 3)]
+
+
+@pytest.mark.parametrize("name", ["io.utilization[device]", "io.utilization", "cpu.utilization[mode]", "cpu.utilization",
+                                  "io.utilization[utilization]"])
+@pytest.mark.parametrize("interval", [1, 60, 3600])
+def test_counters_outlive_their_samples(counted: tuple[Recording, list[Recording]], name: str, interval: int) -> None:
+    whole, without = counted
+    scanned = query(whole, name, interval_ns=interval * SECOND)
+    for old in without:
+        kept = query(old, name, interval_ns=interval * SECOND)
+        if isinstance(scanned, HeatCounts):
+            assert isinstance(kept, HeatCounts)
+            assert np.array_equal(kept.count, scanned.count)
+            assert np.array_equal(kept.index, scanned.index)
+            continue
+        assert isinstance(kept, Series | Stack)
+        assert kept.values == pytest.approx(scanned.values, rel=1e-6, nan_ok=True)
+        assert kept.mean == pytest.approx(scanned.mean, rel=1e-6)
+        assert any("from what was kept" in note for note in kept.notes)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"kind": "keep"}', b'{"kind": "keep", "schema": 99}',
+                                    b'{"kind": "keep", "schema": 1, "revision": 1, "statistics": [7]}', b"\xff" * 100])
+def test_damaged_definitions_and_state(tmp_path: Path, damage: bytes) -> None:
+    path = tmp_path / "r"
+    make(path, [NAME], segments=2)
+    for name in (definitions.DEFINITIONS, state.STATE):
+        before = (path / name).read_bytes()
+        (path / name).write_bytes(damage.replace(b"keep", b"kept") if name == state.STATE else damage)
+        with pytest.raises(ResultsError) as error:
+            manage.listed(path)
+        assert str(name) in str(error.value)
+        (path / name).write_bytes(before)
+    assert manage.listed(path)[0]["state"] == "kept"
+
+
+def test_damaged_files_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [NAME], segments=2)
+    old = aged(path, tmp_path / "old", 0)
+    victim = files(old.path, TIERS[0], folder_name(NAME))[0].path
+    whole = victim.read_bytes()
+    refused = 0
+    for place in range(0, len(whole), 131):
+        victim.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1:])
+        try:
+            found = query(old, NAME, interval_ns=SECOND)
+        except IolabError:
+            refused += 1
+            continue
+        assert isinstance(found, Stack)
+    assert refused > 0
+    for cut in (0, 10, len(whole) // 2, len(whole) - 1):
+        victim.write_bytes(whole[:cut])
+        with pytest.raises(IolabError):
+            query(old, NAME, interval_ns=SECOND)
+        with pytest.raises(FormatError):
+            tables.about(victim)
+        with pytest.raises(FormatError):
+            tables.read(victim)
+    assert manage.listed(old.path)[0]["tiers"][0]["files"] == 2
+    # the keeper goes on beside it
+    told: list[str] = []
+    definitions.change(old.path, lambda before: replace(before, bytes=None))
+    Keeper(old.path, noticed=told.append).look()
+    assert any("damaged file of a kept statistic" in words for words in told)
+
+
+def test_a_series(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, ["io.bytes[process!=fio]"], segments=3)
+    recordings = aged(path, tmp_path / "old", 1), Recording(path)
+    kept, scanned = (query(each, "io.bytes[process!=fio]", interval_ns=SECOND) for each in recordings)
+    assert isinstance(kept, Series)
+    assert isinstance(scanned, Series)
+    assert np.array_equal(kept.values, scanned.values)
