@@ -55,6 +55,21 @@ def build(rig: str) -> int:
 
 @command.command()
 @click.argument("rig", metavar="RIG", default="openzfs")
+def check(rig: str) -> int:
+    """Say whether a rig is built, or can be built here; changes nothing. Exit code 1 with the reason where it can't."""
+    from ..rigs.build import Builder
+    from ..rigs.qemu import check_program
+    from ..rigs.recipe import find_rig
+    from .options import say
+
+    check_program()
+    missing = Builder(find_rig(rig), say).check()
+    click.echo(f"{rig} can be built: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing" if missing else f"{rig} is built")
+    return 0
+
+
+@command.command()
+@click.argument("rig", metavar="RIG", default="openzfs")
 @click.option("--name", metavar="NAME", help="The machine's name. Default: the rig's.")
 @click.option("--disks", type=click.IntRange(0, 24), default=4, show_default=True, help="Data disks: /dev/disk/by-id/virtio-disk0...")
 @click.option("--disk-size", type=_Size(), default="8g", show_default=True, metavar="SIZE", help="Size of each; sparse files here.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ from ..errors import RunError
 
 _KEPT = re.compile(r'^(Acquire::(?:(?:http|https)::Proxy\S*|Check-Valid-Until|Check-Date|Retries) ".*";)$', re.MULTILINE)
 """Settings without which a mirror may not be reached or trusted the way it is here."""
+
+_HELPER = "/usr/lib/apt/apt-helper"
+_PATIENCE = 60.0
 
 _FIELD = re.compile(r"^([A-Za-z-]+):(.*(?:\n[ \t].*)*)", re.MULTILINE)
 
@@ -50,6 +54,20 @@ def find_mirror(root: Path = Path("/")) -> Mirror:
         raise RunError("apt is configured with no mirror of Debian", where="/etc/apt",
                        hint="add one to /etc/apt/sources.list.d, or build the rig on a Debian machine")
     return Mirror(archive, security, _settings())
+
+
+def check_reachable(mirror: Mirror, suite: str) -> None:
+    """RunError where apt itself can't fetch the list of a suite from the mirror now: its proxies and settings count."""
+    with tempfile.TemporaryDirectory(prefix="iolab-rig-") as directory:
+        command = [_HELPER, "download-file", f"{mirror.archive.rstrip('/')}/dists/{suite}/InRelease", f"{directory}/InRelease"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PATIENCE, cwd=directory)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise RunError(f"the mirror of Debian can't be asked: {error}") from None
+    if done.returncode:
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        raise RunError(f"the mirror of Debian can't be reached: {said[-1][:200] if said else 'apt-helper says nothing'}",
+                       hint="'apt-get update' must work here")
 
 
 def sources(root: Path) -> Iterator[Source]:

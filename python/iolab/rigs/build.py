@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..errors import RunError
 from ..hosts.rig import rig_home
-from .apt import Mirror, find_mirror
+from .apt import Mirror, check_reachable, find_mirror
 from .recipe import Rig, Stage
 
 IMAGE, KERNEL, INITRD, KEY = "image.raw", "vmlinuz", "initrd.img", "id_ed25519"
@@ -24,6 +24,7 @@ _ENVIRONMENT = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "HOME=/r
 _NEEDED = {"debootstrap": "debootstrap", "mkfs.ext4": "e2fsprogs", "ssh-keygen": "openssh-client", "unshare": "util-linux",
            "qemu-system-x86_64": "qemu-system-x86"}
 # A mount space of its own: whatever becomes of the build, no mount is left.
+_APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private")
 _INSIDE = 'tree=$1; shift; mount -t proc proc "$tree/proc" && exec chroot "$tree" env -i "$@"'
 
 
@@ -46,21 +47,51 @@ class Builder:
 
     def build(self) -> list[Done]:
         """Do what is missing or has changed; the stages in order. RunError where one fails: the next call goes on with it."""
+        if not self.missing():
+            return [Done(name, None) for name in self._digests()]
         self._check()
         self._home.mkdir(parents=True, exist_ok=True)
         with _locked(self._home / "lock", "is being built by another iolab"):
-            recipe = self._rig.recipe
-            mirror = find_mirror()
-            chain = hashlib.sha256(repr((recipe.suite, sorted(recipe.components))).encode()).hexdigest()[:16]
-            self._stage("base", chain, lambda: self._base(mirror), fresh=True)
-            chain = _chained(chain, repr((recipe.suites, recipe.kernel, recipe.packages)))
-            self._stage("packages", chain, lambda: self._packages(mirror))
-            for stage in recipe.stages:
-                chain = _chained(chain, self._rig.digest(stage))
-                self._stage(stage.name, chain, lambda stage=stage: self._script(stage, mirror))  # type: ignore[misc]
-            chain = _chained(chain, str(recipe.size))
-            self._stage("image", chain, self._image)
+            mirror, digests = find_mirror(), self._digests()
+            if not (self._home / IMAGE).exists():
+                (self._stamps / "image.json").unlink(missing_ok=True)
+            self._stage("base", digests["base"], lambda: self._base(mirror), fresh=True)
+            self._stage("packages", digests["packages"], lambda: self._packages(mirror))
+            for stage in self._rig.recipe.stages:
+                self._stage(stage.name, digests[stage.name], lambda stage=stage: self._script(stage, mirror))  # type: ignore[misc]
+            self._stage("image", digests["image"], self._image)
         return self._done
+
+    def missing(self) -> list[str]:
+        """The stages that a build would do, the first that is missing or has changed and all after it; none where the image is there."""
+        names = list(self._digests())
+        first = next((place for place, (name, digest) in enumerate(self._digests().items()) if self._stamped(name) != digest), len(names))
+        return names[first if (self._home / IMAGE).exists() else min(first, len(names) - 1):]
+
+    def check(self) -> list[str]:
+        """`missing`, after a look at whether they can be done here: RunError where not."""
+        missing = self.missing()
+        if missing:
+            self._check()
+            check_reachable(find_mirror(), self._rig.recipe.suite)
+        return missing
+
+    def _digests(self) -> dict[str, str]:
+        """By stage, in order: what changes with the stage or any before it."""
+        recipe = self._rig.recipe
+        chain = hashlib.sha256(repr((recipe.suite, sorted(recipe.components))).encode()).hexdigest()[:16]
+        found = {"base": chain}
+        parts = {"packages": repr((recipe.suites, recipe.kernel, recipe.packages)),
+                 **{stage.name: self._rig.digest(stage) for stage in recipe.stages}, "image": str(recipe.size)}
+        for name, part in parts.items():
+            found[name] = chain = _chained(chain, part)
+        return found
+
+    def _stamped(self, name: str) -> str | None:
+        try:
+            return str(json.loads((self._stamps / f"{name}.json").read_text("utf-8"))["digest"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def _check(self) -> None:
         missing = {package for program, package in _NEEDED.items() if shutil.which(program, path=_path()) is None}
@@ -70,13 +101,16 @@ class Builder:
         if os.geteuid() != 0:
             raise RunError("making a system's files needs root", where=self._rig.name,
                            hint=f"sudo iolab rig build {self._rig.name}; starting the machine needs none")
+        tried = subprocess.run([*_APART, "true"], capture_output=True, text=True, check=False, env={**os.environ, "PATH": _path()})
+        if tried.returncode:
+            raise RunError(f"a mount space of its own can't be had here: {tried.stderr.strip()[:200]}", where=self._rig.name,
+                           hint="containers often forbid it: build the rig outside, or with more rights")
 
     def _stage(self, name: str, digest: str, work: Callable[[], None], fresh: bool = False) -> None:
         stamp = self._stamps / f"{name}.json"
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            if json.loads(stamp.read_text("utf-8"))["digest"] == digest:
-                self._done.append(Done(name, None))
-                return
+        if self._stamped(name) == digest:
+            self._done.append(Done(name, None))
+            return
         self._said(f"{self._rig.name}: {name}")
         if fresh:
             shutil.rmtree(self._stamps, ignore_errors=True)
@@ -158,8 +192,7 @@ class Builder:
         policy.chmod(0o755)
 
     def _inside(self, command: Sequence[str], what: str) -> None:
-        self._run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private",
-                   "sh", "-c", _INSIDE, "sh", str(self._tree), *_ENVIRONMENT, *command], what)
+        self._run([*_APART, "sh", "-c", _INSIDE, "sh", str(self._tree), *_ENVIRONMENT, *command], what)
 
     def _run(self, command: Sequence[str], what: str) -> None:
         environment = {**os.environ, "PATH": _path()}

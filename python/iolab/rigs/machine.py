@@ -99,6 +99,7 @@ def _start(rig: str, name: str, home: Path, accelerator: str, disks: Disks, memo
     except OSError as error:
         raise RunError(f"qemu can't be started: {error.strerror or error}", hint="install it: apt install qemu-system-x86") from None
     started = start_ticks(popen.pid)
+    _pass_on_niceness(popen.pid)
     if started is None:
         raise RunError(f"qemu ended at once: {_last_words(home / 'qemu.log')}", where=f"rig:{name}")
     state = RigState(rig=rig, name=name, pid=popen.pid, started=started, port=port, accelerator=accelerator, begun_ns=time.time_ns(),
@@ -110,6 +111,12 @@ def _start(rig: str, name: str, home: Path, accelerator: str, disks: Disks, memo
     new.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
     new.rename(home / STATE_FILE)
     return state
+
+
+def _pass_on_niceness(pid: int) -> None:
+    """Where Linux shares time among sessions (sched(7), autogroup), a niceness counts within a session only: the new one gets ours."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/autogroup").write_text(str(os.getpriority(os.PRIO_PROCESS, 0)), "ascii")
 
 
 def _await(state: RigState, home: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -42,6 +44,14 @@ class Choice:
 
     accelerator: str
     why: str
+
+
+def check_program() -> None:
+    """RunError where machines can't be started here at all."""
+    if platform.machine() != "x86_64":
+        raise RunError(f"rigs are machines of x86_64, this one is {platform.machine()}")
+    if shutil.which(PROGRAM) is None:
+        raise RunError(f"{PROGRAM} is not installed", hint="install it: apt install qemu-system-x86")
 
 
 def choose_accelerator(rig: str) -> Choice:

@@ -5,6 +5,7 @@ Rates (`zpool-iostat.log`) come of one zpool that reports again and again; -y le
 Histograms (`zpool-latency.log`, `zpool-sizes.log`) can't come of it so: with an interval zpool prints counts per second, cut to whole
 numbers, and a lone I/O in 1.001 s is none. Without one it prints the counts since the pool was imported, exactly; so a shell asks for those
 again and again, on a beat of its own, and the differences lose nothing. Rows of zeros alone are left out, but for each vdev's first.
+A reading is written at once: the end of the run, which ends the shell, leaves no half of one.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ exec zpool iostat -HpyL -T u -l -v "$@" "$every"
 _COUNTS = r"""every=$(($1 * 100)); shift; next=
 while :; do
   said=$(zpool iostat -HpL -v KIND "$@") || exit
-  STAMP  for pool; do printf 'pool\t%s\n' "$pool"; done
-  printf '%s\nend\n' "$said" | sed -E '/^(1|512)\t/!{/^[0-9]+(\t0)+$/d}'
+  said=$(STAMP  for pool; do printf 'pool\t%s\n' "$pool"; done
+  printf '%s\nend\n' "$said" | sed -E '/^(1|512)\t/!{/^[0-9]+(\t0)+$/d}')
+  printf '%s\n' "$said"
+  read -r up _ </proc/uptime
   now=${up%.*}${up#*.}
   next=$((${next:-now} + every))
   while [ "$next" -le "$now" ]; do next=$((next + every)); done

@@ -211,6 +211,16 @@ def test_what_is_not_built_is_said(root: Path, capsys: pytest.CaptureFixture[str
     assert "iolab rig build openzfs" in capsys.readouterr().err
 
 
+def test_a_mirror_that_cannot_be_reached_is_said_before_anything_is_made(
+        tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = "http://127.0.0.1:1/debian"
+    monkeypatch.setattr(Builder, "_check", lambda self: None)
+    monkeypatch.setattr("iolab.rigs.build.find_mirror", lambda: Mirror(nobody, None, ""))
+    with pytest.raises(RunError, match=r"the mirror of Debian can't be (asked|reached)"):
+        Builder(find_rig(str(recipe(tmp_path))), lambda text: None).check()
+    assert not (cache_home() / "small").exists()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may build")
 def test_building_takes_root(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"root|missing"):
@@ -245,8 +255,13 @@ def test_a_stage_that_was_done_is_not_done_again(tmp_path: Path, cache: Path, mo
 
     def build() -> list[str]:
         said.clear()
-        Builder(find_rig(str(directory)), said.append).build()
-        return [word.partition(": ")[2] for word in said]
+        foreseen = Builder(find_rig(str(directory)), said.append).missing()
+        try:
+            Builder(find_rig(str(directory)), said.append).build()
+        finally:
+            found = [word.partition(": ")[2] for word in said]
+            assert foreseen[:len(found)] == found
+        return found
 
     fail.add("one")
     with pytest.raises(RunError, match="one failed"):
@@ -255,6 +270,8 @@ def test_a_stage_that_was_done_is_not_done_again(tmp_path: Path, cache: Path, mo
     assert build() == ["one", "image"]
     assert build() == []
     assert image_version("small")
+    (cache_home() / "small/image.raw").unlink()
+    assert build() == ["image"]
     (directory / "one.sh").write_text("echo changed\n")
     assert build() == ["one", "image"]
     recipe(tmp_path, RECIPE.replace('"contrib"', '"non-free"'))
@@ -288,3 +305,20 @@ def test_kvm_is_not_taken_for_granted(monkeypatch: pytest.MonkeyPatch, cache: Pa
     assert "did not boot" in choose_accelerator("small").why
     assert choose_accelerator("small").accelerator == "tcg"
     assert tried == ["small"]  # remembered for this boot
+
+
+def test_a_machines_session_gets_the_callers_niceness() -> None:
+    own = Path("/proc/self/autogroup")
+    if not own.exists() or Path("/proc/sys/kernel/sched_autogroup_enabled").read_text().strip() != "1":
+        pytest.skip("this kernel doesn't share time among sessions")
+    with subprocess.Popen(["nice", "-n", "3", sys.executable, "-c", """
+import subprocess
+from pathlib import Path
+from iolab.rigs.machine import _pass_on_niceness
+with subprocess.Popen(["sleep", "60"], start_new_session=True) as child:
+    _pass_on_niceness(child.pid)
+    print(Path(f"/proc/{child.pid}/autogroup").read_text())
+    child.kill()
+"""], stdout=subprocess.PIPE, text=True) as asked:
+        said = asked.communicate(timeout=60)[0]
+    assert said.strip().endswith(f"nice {os.getpriority(os.PRIO_PROCESS, 0) + 3}")
