@@ -1,0 +1,187 @@
+"""The worksheet in Chromium: frames a second while 3,600 columns are dragged and while four graphs are live, and how long a day takes.
+
+A script asks for one frame after the other; Chromium's own tracing says how many were drawn of what is dragged (of what is live only
+changes are drawn, so frames are those that the page was given), and what CPU its main thread spent on each. The limits are 60 frames a
+second, which is 16.7 ms, and a second until a day is drawn. Exits with 1 where the page's own share of a frame is beyond the limit.
+IOLAB_BENCH_SECONDS (5) makes the measurements longer. Needs Chromium.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+from surroundings import serve
+
+from iolab import _core
+from iolab.recording.schema import EVENTS
+from iolab.recording.writer import RecordingWriter
+
+SECONDS = float(os.environ.get("IOLAB_BENCH_SECONDS", "5"))
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+             "--disable-component-update", "--disable-sync"]
+SECOND = 1_000_000_000
+START = 1_700_000_000 * SECOND
+HOUR, DAY = 3600, 86_400
+FRAME_MS = 1000 / 60
+CATEGORIES = ["devtools.timeline", *(f"disabled-by-default-devtools.timeline{part}" for part in ("", ".frame"))]
+WORK = ("FireAnimationFrame", "EventDispatch", "TimerFire", "Layout", "UpdateLayoutTree", "Paint")
+"""What a page's main thread does, in the words of the tracing; some of it lies within other, so that sums are never too small."""
+GRAPHS = ("io.ops[latency]", "io.ops[op]", "io.ops[size]", "io.ops[process]")
+
+DRAG = """([seconds, step]) => new Promise(done => {
+    const canvas = document.querySelector('.plot canvas');
+    const begun = performance.now();
+    let frames = 0;
+    const tick = now => {
+        frames++;
+        const {left, top, width} = canvas.getBoundingClientRect();
+        const deltaX = Math.floor((now - begun) / 1000) % 2 ? -step : step;
+        if (step) canvas.dispatchEvent(new WheelEvent('wheel', {
+            deltaX, clientX: left + width / 2, clientY: top + 60, bubbles: true, cancelable: true}));
+        if (now - begun < 1000 * seconds) requestAnimationFrame(tick);
+        else done([frames, now - begun]);
+    };
+    requestAnimationFrame(tick);
+})"""
+
+
+def batch(start_ns: int, seconds: int, per_s: int, seed: int) -> pa.RecordBatch:
+    """I/Os of two processes on two devices, latencies of two populations."""
+    chance = np.random.default_rng(seed)
+    rows = seconds * per_s
+    write = chance.random(rows) < 0.3
+    latency = np.where(write, chance.lognormal(14, 0.5, rows), chance.lognormal(11, 0.7, rows)).astype(np.int64)
+    buckets = [_core.grid_index(int(value), 6) for value in latency]
+    columns: dict[str, Any] = {
+        "source": ["block"] * rows, "time_ns": start_ns + np.arange(rows) * (SECOND // per_s), "latency_ns": latency,
+        "latency_bucket": buckets, "size_bytes": np.where(write, 131072, 4096), "offset_bytes": chance.integers(0, 2**40, rows) & ~4095,
+        "op": np.where(write, "write", "read").tolist(), "process": np.where(write, "backup", "db").tolist(),
+        "device": np.where(chance.random(rows) < 0.5, "sda", "sdb").tolist(), "count": [1] * rows}
+    return pa.RecordBatch.from_arrays(
+        [pa.array(columns.get(field.name, [None] * rows), field.type) for field in EVENTS], schema=EVENTS)
+
+
+def recorded(path: Path, seconds: int, per_s: int, *, segment: int = 600) -> None:
+    """A recording that ended."""
+    writer = RecordingWriter.create(path, host="bench", clock="realtime", origin={"kind": "import"}, live=False)
+    for begin in range(0, seconds, segment):
+        writer.append_events(batch(START + begin * SECOND, min(segment, seconds - begin), per_s, begin))
+        writer.seal()
+    writer.close()
+
+
+@contextmanager
+def growing(path: Path) -> Iterator[None]:
+    """A recording that grows by 2,000 I/Os a second."""
+    over = threading.Event()
+    writer = RecordingWriter.create(path, host="bench", clock="realtime", origin={"kind": "record"})
+    writer.append_events(batch(time.time_ns() - 60 * SECOND, 60, 2000, 0))
+
+    def write() -> None:
+        number = 0
+        while not over.wait(0.5):
+            number += 1
+            writer.append_events(batch(time.time_ns() - SECOND // 2, 1, 1000, number))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        writer.close()
+
+
+@contextmanager
+def opened(browser: Any, recording: Path, graphs: Sequence[str], **words: object) -> Iterator[tuple[Any, float]]:
+    """The worksheet of a recording, and the seconds from the question to the last graph that was drawn."""
+    service, address, token = serve(recording)
+    page = browser.new_page(viewport={"width": 1600, "height": 1000})
+    try:
+        page.goto(f"{address}/?token={token}")
+        page.wait_for_selector("#add")
+        page.goto("about:blank")
+        asked = [*words.items(), *(("graph", each) for each in graphs)]
+        begun = time.monotonic()
+        page.goto(f"{address}/#recording={recording.name}&" + "&".join(f"{name}={quote(str(value))}" for name, value in asked))
+        for each in graphs:
+            page.wait_for_selector(f"section[data-statistic='{each}'] .values [role=option]")
+        yield page, time.monotonic() - begun
+    finally:
+        page.close()
+        service.terminate()
+        service.wait(30)
+
+
+def frames(page: Any, step: int) -> tuple[float, float]:
+    """(frames drawn a second, ms of CPU that the page's main thread took for each) while it is dragged by so many pixels a frame."""
+    session = page.context.new_cdp_session(page)
+    found: list[dict[str, Any]] = []
+    ended = threading.Event()
+    session.on("Tracing.dataCollected", lambda data: found.extend(data["value"]))
+    session.on("Tracing.tracingComplete", lambda _: ended.set())
+    session.send("Tracing.start", {"transferMode": "ReportEvents", "traceConfig": {"includedCategories": CATEGORIES}})
+    asked, ms = page.evaluate(DRAG, [SECONDS, step])
+    session.send("Tracing.end")
+    limit = time.monotonic() + 20
+    while not ended.is_set() and time.monotonic() < limit:
+        page.wait_for_timeout(50)
+    drawn = sum(each["name"] == "DrawFrame" for each in found) if step else asked
+    busy = sum(each.get("tdur", each.get("dur", 0)) for each in found if each["name"] in WORK)
+    return drawn / (ms / 1000), busy / 1000 / max(1, asked)
+
+
+def said(what: str, measured: Callable[[], tuple[float, float]]) -> bool:
+    """Print what was measured; whether the page keeps to its share of a frame."""
+    rate, cost = measured()
+    print(f"{what}: {rate:.1f} frames/s, {cost:.1f} ms of CPU in the page a frame (limit {FRAME_MS:.1f} ms)")
+    return cost <= FRAME_MS
+
+
+def main() -> int:
+    """Measure."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        print("left out: playwright is not installed")
+        return 0
+    if not CHROMIUM.exists():
+        print(f"left out: there is no {CHROMIUM} (apt-get install chromium)")
+        return 0
+    good = True
+    with tempfile.TemporaryDirectory(prefix="iolab-bench-") as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), headless=True, args=ARGUMENTS)
+        hours, day, live = Path(folder, "hours"), Path(folder, "day"), Path(folder, "live")
+        recorded(hours, 3 * HOUR, 100)
+        middle = {"from": START + HOUR * SECOND, "to": START + 2 * HOUR * SECOND}
+        with opened(browser, hours, GRAPHS[:1], **middle) as (page, _):
+            page.wait_for_timeout(1000)
+            good &= said("dragging a map of 3,600 columns", lambda: frames(page, 12))
+        with opened(browser, hours, GRAPHS, **middle) as (page, _):
+            page.wait_for_timeout(1000)
+            good &= said("dragging four graphs of 3,600 columns", lambda: frames(page, 12))
+        with growing(live), opened(browser, live, GRAPHS, last=60) as (page, _):
+            page.wait_for_timeout(2000)
+            good &= said("four live graphs", lambda: frames(page, 0))
+        recorded(day, DAY, 4)
+        with opened(browser, day, GRAPHS[:1], **{"from": START, "to": START + DAY * SECOND}) as (_, took):
+            print(f"a day's map: {took:.2f} s until it was drawn (limit 1 s)")
+        browser.close()
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
