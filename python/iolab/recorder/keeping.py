@@ -96,6 +96,9 @@ class KeepingSink:
             self._keeper.look()
         except IolabError as error:
             self._words.append(f"statistics are not kept: {error}")
+        except Exception as error:
+            # a fault here must not go unheard, nor end what records
+            self._words.append(f"statistics are not kept: {type(error).__name__}: {error}")
 
     def _tell(self) -> None:
         """Each once: what can't be done now can't be done a second later either."""

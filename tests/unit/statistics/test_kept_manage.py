@@ -69,11 +69,11 @@ def test_adding_twice_and_what_is_not_there(tmp_path: Path) -> None:
     assert [row["statistic"] for row in manage.listed(path)] == [MAP]
 
 
-def test_an_imported_recording_has_no_future(tmp_path: Path) -> None:
+def test_what_was_imported_does_not_age(tmp_path: Path) -> None:
     RecordingWriter.create(tmp_path / "r", host="", clock="trace", origin={"kind": "import"}, live=False).close()
-    with pytest.raises(UsageError) as error:
-        manage.add(tmp_path / "r", [NAME])
-    assert "--backfill" in (error.value.hint or "")
+    with pytest.raises(UsageError, match="do not age") as error:
+        manage.add(tmp_path / "r", [NAME], backfill=True)
+    assert "query" in (error.value.hint or "")
 
 
 def test_a_pause_is_a_gap(tmp_path: Path) -> None:

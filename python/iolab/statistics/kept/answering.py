@@ -15,7 +15,7 @@ from ..names import Statistic
 from ..snapshot import Snapshot, Span, snapshot
 from ..windows import Window, window_of
 from . import growth, joining
-from .held import Held, held_for, sessions_of
+from .held import Held, held_of, preferred, sessions_of
 from .places import DEFINITIONS, STATE, TIERS, Tier
 from .sources import is_counted
 from .state import read_state
@@ -40,9 +40,13 @@ def answer(recording: Recording, asked: Statistic, *, from_ns: int | None, until
     """The answer, None where the events themselves are to be asked; arguments as in `query.query`."""
     if not all((recording.path / name).is_file() for name in (DEFINITIONS, STATE)):
         return None
+    found = held_of(recording.path, asked, source)
+    dropped = recording.facts.dropped_through
+    if not found or not (dropped or any(not is_counted(each.statistic, each.source) for each in found)):
+        return None
     events = snapshot(recording)
     samples = snapshot(recording, "samples")
-    held = held_for(recording.path, asked, source, events.sources, samples.sources)
+    held = found[0] if source is not None else preferred(found, asked, events.sources, samples.sources)
     if held is None:
         return None
     counted = is_counted(held.statistic, held.source)
@@ -52,18 +56,18 @@ def answer(recording: Recording, asked: Statistic, *, from_ns: int | None, until
         window = replace(window, interval_ns=SECOND)
     bounds = snap.bounds(held.source)
     there = held.until_ns if bounds is None else bounds[0]
-    gone = bool(recording.facts.dropped_through) and max(window.first_ns, held.first_ns) < there
+    gone = bool(dropped) and max(window.first_ns, held.first_ns) < there
     if (not gone and (counted or not _many(window, held))) or (interval_ns is not None and interval_ns % SECOND):
         return None
     if not counted and _maps_do(window, asked):
         return None
-    found = _plan(window, held, free=interval_ns is None)
-    columns_of(found.window.first_ns, found.window.until_ns - 1, found.window.interval_ns)
-    window = replace(found.window, recorded=_recorded(found, held, snap))
-    notes = (f"from what was kept as {held.statistic}", *found.notes)
+    plan = _plan(window, held, free=interval_ns is None)
+    columns_of(plan.window.first_ns, plan.window.until_ns - 1, plan.window.interval_ns)
+    window = replace(plan.window, recorded=_recorded(plan, held, snap))
+    notes = (f"from what was kept as {held.statistic}", *plan.notes)
     if counted:
-        return growth.answer(window, held, found.tiers, asked, there, notes)
-    return joining.answer(window, held, found.tiers, asked, notes)
+        return growth.answer(window, held, plan.tiers, asked, there, notes)
+    return joining.answer(window, held, plan.tiers, asked, notes)
 
 
 @dataclass(frozen=True)

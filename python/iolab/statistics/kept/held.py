@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,27 +80,27 @@ def sessions_of(snap: Snapshot, last_ns: int) -> list[Span] | None:
     return without(joined(spans), [(first, until) for first, until in snap.recording.gaps() if first < until])
 
 
-def held_for(directory: Path, asked: Statistic, source: str | None, events: Collection[str], samples: Collection[str]) -> Held | None:
-    """The kept statistic that answers, None where there is none: the same one, or for a plain sum one that tells more apart.
-
-    `events`, `samples`: sources that the recording still has: one of these that would be preferred is not what was kept.
-    """
+def held_of(directory: Path, asked: Statistic, source: str | None) -> list[Held]:
+    """Kept statistics that have the answer, the best first: the same one, or for a plain sum one that tells more apart; of several the
+    one that goes back furthest. `source`: what it must be made of, None for any."""
     definitions, state = read_definitions(directory), read_state(directory)
     if definitions is None or state is None:
-        return None
-    now = source_of(asked, source, events, samples)[0]
+        return []
     found = []
     for name, wanted in definitions.statistics.items():
         kept = state.statistics.get(name)
         if kept is None or kept.added_ns != wanted.added_ns or kept.source is None or kept.first_ns is None or kept.until_ns is None:
             continue
-        if kept.source not in (now or kept.source, source or kept.source) or (source or kept.source) != kept.source:
-            continue
         statistic = parse(name)
-        if same(asked, statistic) or _sums_to(asked, statistic, kept.source):
+        if source in (None, kept.source) and (same(asked, statistic) or _sums_to(asked, statistic, kept.source)):
             found.append(Held(directory, statistic, wanted, kept, kept.source, kept.first_ns, kept.until_ns))
-    # the same one first, then the one that goes back furthest
-    return min(found, key=lambda each: (not same(asked, each.statistic), each.first_ns), default=None)
+    return sorted(found, key=lambda each: (not same(asked, each.statistic), each.first_ns))
+
+
+def preferred(held: Sequence[Held], asked: Statistic, events: Collection[str], samples: Collection[str]) -> Held | None:
+    """The best one that is of what a query would take of the sources that the recording still has; None where there is none."""
+    now = source_of(asked, None, events, samples)[0]
+    return next((each for each in held if now in (None, each.source)), None)
 
 
 def _sums_to(asked: Statistic, statistic: Statistic, source: str) -> bool:

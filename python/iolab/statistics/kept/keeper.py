@@ -128,7 +128,8 @@ class Keeper:
         kept.first_ns = begins if kept.first_ns is None else kept.first_ns
         left_out = tuple(span for span in (*wanted.pauses, *kept.suspended)
                          if span[0] < sealed.until_ns and (span[1] is None or span[1] > sealed.first_ns))
-        sums = self._sums(statistic, kept, before, sealed, events, begins, left_out)
+        idle = any(first <= sealed.first_ns and (until is None or until >= sealed.until_ns) for first, until in left_out)
+        sums = None if idle else self._sums(statistic, kept, before, sealed, events, begins, left_out)
         if sums is not None and kept.source is not None:
             path = path_of(self._directory, TIERS[0], folder_name(name), sealed.number, sealed.number)
             kept.segments += tables.write(path, [sums], name, kept.source) is not None

@@ -38,11 +38,11 @@ def add(directory: Path, names: Sequence[str], *, source: str | None = None, bac
         now_ns: int | None = None) -> list[dict[str, Any]]:
     """Keep statistics from now on, and with `backfill` of all that the recording still has.
 
-    UsageError where one has no such name or is kept already.
+    UsageError where one has no such name or is kept already, or the recording was imported.
     """
-    clock = read_facts(directory).clock
-    if clock != "realtime" and not backfill:
-        raise UsageError("was imported: nothing comes that could be kept", where=directory, hint="add --backfill keeps what is there")
+    if read_facts(directory).origin.get("kind") == "import":
+        raise UsageError("was imported: its events do not age, so that nothing need be kept of them", where=directory,
+                         hint="ask it with iolab query")
     now = time.time_ns() if now_ns is None else now_ns
     wanted = [checked(name) for name in names]
 

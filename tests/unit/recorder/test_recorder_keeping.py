@@ -1,0 +1,68 @@
+"""The keeper beside a writer: what is sealed is kept, and what goes wrong there is told and harms nothing."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from iolab.recorder.keeping import KeepingSink
+from iolab.recording.recording import Recording
+from iolab.recording.writer import RecordingWriter
+from iolab.statistics.kept import definitions, manage
+from iolab.statistics.kept.defaults import begin, defaults
+from iolab.statistics.kept.keeper import Keeper
+from support.recordings import START, events
+
+
+def writer(path: Path) -> RecordingWriter:
+    return RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False)
+
+
+def test_what_is_sealed_is_kept_by_the_end(tmp_path: Path) -> None:
+    told: list[str] = []
+    sink = KeepingSink(writer(tmp_path / "r"), told.append)
+    begin(tmp_path / "r", ["block"], None, START)
+    for number in range(3):
+        sink.append_events(events(100, number))
+        sink.seal()
+        sink.tick(START + number)
+    sink.append_events(events(100, 3))
+    sink.close()
+    rows = manage.listed(tmp_path / "r")
+    assert [row["statistic"] for row in rows] == defaults(["block"])
+    assert {(row["state"], row["segments"]) for row in rows} == {("kept", 4)}
+    assert told == []
+    # one that goes on keeps what it kept, and nothing more unless it is asked for
+    assert begin(tmp_path / "r", ["block", "counters"], None, START) == definitions.read_definitions(tmp_path / "r")
+    after = begin(tmp_path / "r", ["block"], ["io.ops[ op ]", "io.ops[process]"], START)
+    assert after is not None
+    assert list(after.statistics) == [*defaults(["block"]), "io.ops[process]"]
+
+
+@pytest.mark.parametrize("fault", ["damaged definitions", "a fault of its own"])
+def test_what_goes_wrong_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    path = tmp_path / "r"
+    told: list[str] = []
+    held = writer(path)
+    begin(path, ["block"], None, START)
+    if fault == "damaged definitions":
+        (path / definitions.DEFINITIONS).write_text("{")
+    else:
+        def failing(_: Keeper) -> bool:
+            raise RuntimeError("no such luck")
+
+        monkeypatch.setattr(Keeper, "look", failing)
+    sink = KeepingSink(held, told.append)
+    limit = time.monotonic() + 20
+    while not told and time.monotonic() < limit:
+        sink.tick(START)
+        time.sleep(0.02)
+    for _ in range(5):
+        sink.append_events(events(10))
+        sink.tick(START)
+    sink.close()
+    assert len(told) == 1
+    assert told[0].startswith("statistics are not kept: ")
+    assert Recording(path).summary().rows == 50
