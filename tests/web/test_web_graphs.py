@@ -125,6 +125,7 @@ def test_values_of_a_map_are_highlighted_alone_left_out_and_all_in_colour(show: 
     page = show((LATENCY, {"by": "process", "crop": 0}))
     assert value(page, LATENCY, "db").inner_text().split() == ["db", "100/s"]
     plain = inked(page, LATENCY)
+    place = frame(page, LATENCY).bounding_box()
     value(page, LATENCY, "backup").click()
     told(page, LATENCY, 1)
     highlighted = colours(page, LATENCY)
@@ -147,6 +148,8 @@ def test_values_of_a_map_are_highlighted_alone_left_out_and_all_in_colour(show: 
     assert rainbow["blue"] > 200
     assert rainbow["orange"] > 200
     picture(page, "rainbow")
+    # whatever is shown, nothing on the page moves
+    assert frame(page, LATENCY).bounding_box() == place
     assert '"mode":"rainbow"' in address(page)
     page.keyboard.press("Escape")
     assert value(page, LATENCY, "backup").get_attribute("aria-selected") == "false"

@@ -53,7 +53,7 @@ describe("the picture of cells", () => {
 						}
 				expect(pixels).toEqual(expected);
 			}),
-			{ numRuns: 40 },
+			{ numRuns: 15 },
 		);
 	});
 

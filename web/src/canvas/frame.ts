@@ -63,7 +63,7 @@ export function lostBars(
 	return found;
 }
 
-/** Losses under a plot: a bar's height is by the logarithm, an unknown number is lowest. `step`: length of a cell, `origin`: of the first. */
+/** Losses under a plot: a bar's height is by the logarithm, an unknown number is lowest. The first cell, `step` long, is at `origin`. */
 export function paintStrip(
 	context: CanvasRenderingContext2D,
 	{ box, span, colours }: Frame,

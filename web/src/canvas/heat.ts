@@ -99,6 +99,7 @@ export class Heat implements Content {
 		if (!stays) held.axis = axisOf(this.look);
 		const cells = this.#fill(shown, box.width, box.height);
 		this.#seen = cells;
+		this.#cells ??= cells;
 		if (stays) return false;
 		held.key = key;
 		held.from = from;

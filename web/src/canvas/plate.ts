@@ -14,8 +14,6 @@ export class Plate {
 	#key: unknown[] = [];
 	#from = 0;
 	#to = 0;
-	/** How often something was painted. */
-	painted = 0;
 
 	/** Draw the content where it belongs; `version` tells one state of a content from the next. */
 	draw(
@@ -61,7 +59,6 @@ export class Plate {
 			colours,
 		};
 		content.paint(context, frame, ratio, span);
-		this.painted++;
 	}
 }
 
