@@ -77,4 +77,7 @@ def _whole(text: str, dimension: str) -> int:
         raise UsageError(f"'{text.strip()}' is negative", hint="time and size begin at zero")
     if value and text.strip()[-1].isdigit() and dimension == "time":
         raise UsageError(f"'{text.strip()}' has no unit", hint=f"write {text.strip()}us, {text.strip()}ms or {text.strip()}s")
-    return round(value * (1e9 if dimension == "time" else 1))
+    amount = value * (1e9 if dimension == "time" else 1)
+    if amount > 2**64:
+        raise UsageError(f"'{text.strip()}' is beyond 64 bits", hint="leave this end open")
+    return round(amount)

@@ -31,16 +31,21 @@ class Losses:
 def covered(snap: Snapshot, last_ns: int) -> list[Span] | None:
     """Spans in which it recorded, ascending and apart; None where nobody knows, as of imported traces.
 
-    A session that goes on lasts until after `last_ns`, or until its writer said that it lives, though nothing came.
+    A session that goes on lasts until after `last_ns`, or until its writer said that it lives, though nothing came. One that was ended
+    in order took a while to be closed after that.
     """
     facts = snap.recording.facts
     spans = []
-    for session in facts.sessions:
+    for place, session in enumerate(facts.sessions, 1):
         first, until = session.get("from_ns"), session.get("until_ns")
         if isinstance(first, int):
             end = max(last_ns + 1, first)
-            told = told_ns(snap.recording) if until is None else None
-            spans.append((first, (end if told is None or told - end > QUIET_NS else max(end, told)) if until is None else until))
+            told = told_ns(snap.recording) if place == len(facts.sessions) else None
+            if until is None:
+                until = end if told is None or told - end > QUIET_NS else max(end, told)
+            elif told is not None and first < told < until <= told + QUIET_NS:
+                until = max(told, min(end, until))
+            spans.append((first, until))
     if not spans:
         return None
     holes = snap.recording.gaps()

@@ -7,6 +7,7 @@ from ..errors import UsageError
 SECOND = 10**9
 MOST = 200_000
 """Columns of an answer."""
+LONGEST = 36_525 * 24 * 3600 * SECOND
 
 
 def round_interval(first_ns: int, last_ns: int, columns: int) -> int:
@@ -25,8 +26,8 @@ def round_interval(first_ns: int, last_ns: int, columns: int) -> int:
 
 def check_interval(interval_ns: int | None) -> None:
     """UsageError for a length that no column has."""
-    if interval_ns is not None and interval_ns < 1:
-        raise UsageError("an interval is at least 1 ns")
+    if interval_ns is not None and not 1 <= interval_ns <= LONGEST:
+        raise UsageError("an interval is at least 1 ns" if interval_ns < 1 else "an interval has a hundred years at most")
 
 
 def columns_of(first_ns: int, last_ns: int, interval_ns: int) -> int:

@@ -56,13 +56,13 @@ def _cells(counts: HeatCounts, column: int) -> tuple[tuple[int, int, int], ...]:
 def _of_stack(answer: Stack, column: int, start: int, lost: int, top: int | None) -> Moment:
     kept, rest = largest(answer, None)
     rows = sorted(((row.key, float(row.values[column])) for row in kept), key=lambda row: (-_known(row[1]), row[0]))
-    rows = [row for row in rows if _known(row[1]) > 0 or math.isnan(row[1])] or rows[:1]
+    # without any key nobody did anything, unless all is unknown
+    recorded = answer.covered_ns > 0 and (not rows or any(not math.isnan(value) for _, value in rows))
+    rows = [row for row in rows if row[1] > 0]
     named: list[tuple[str | None, float]] = list(rows if top is None else rows[:top])
     others = sum(_known(value) for _, value in rows[len(named):]) + (0.0 if rest is None else _known(float(rest.values[column])))
     if others > 0:
         named.append((None, others))
-    # without any key nobody did anything, unless all is unknown
-    recorded = not rows or any(not math.isnan(value) for _, value in rows)
     return Moment(start, recorded, lost, keys=tuple(named) if recorded else ())
 
 
