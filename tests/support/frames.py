@@ -100,11 +100,12 @@ def _main(script: Mapping[str, Any], arguments: Sequence[str]) -> int:
     out = os.fdopen(1, "wb", buffering=0, closefd=False)
     sources = [value for flag, value in itertools.pairwise(arguments) if flag == "--source"]
     out.write(hello(time.time_ns(), sources))
-    begun, step, so_far, lost, first, asked = time.monotonic(), 0.1, dict.fromkeys(sources, 0), dict.fromkeys(sources, 0), True, b""
+    begun, step, so_far, lost, first, asked = time.monotonic(), 0.1, dict.fromkeys(sources, 0), dict.fromkeys(sources, 0), True, False
     last_tick = begun
     while not asked:
         if select.select([0], [], [], step)[0]:
-            asked = os.read(0, 100) or b"end"
+            heard = os.read(0, 100)
+            asked = not heard or b"stop" in heard  # other words only say that somebody is there
         now = time.monotonic()
         if "die_after" in script and now - begun >= script["die_after"]:
             print("a fault of its own", file=sys.stderr)

@@ -107,7 +107,7 @@ def _there(asked: Asked, host: Elsewhere) -> Ready:
         raise
     settings = replace(asked.settings, patience_s=PATIENCE, begin_s=BEGIN)
     origin = {"devices": [device.name for device in found], "host": host.name}
-    return Ready(settings, launcher, origin, host.clock, lambda: launcher.connection, _pools(asked, host.session))
+    return Ready(settings, launcher, origin, host.clock, lambda: launcher.connection, _pools(asked, launcher.session))
 
 
 def _pools(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequence[str]] | None:

@@ -13,6 +13,7 @@ import click
 from .show_trace import PERCENTILES
 
 if TYPE_CHECKING:
+    from ..recording.facts import Facts
     from ..recording.summary import RecordingSummary
 
 SHOWN_MARKS = 20
@@ -57,6 +58,20 @@ def as_json(summary: RecordingSummary) -> dict[str, Any]:
     }
 
 
+def _reached(facts: Facts) -> list[str]:
+    """How another machine was recorded, and how its clock stood to that of the one that recorded."""
+    from ..heatmap.ticks import quantity
+
+    connection, session = facts.origin.get("connection"), facts.sessions[-1] if facts.sessions else {}
+    offset, uncertainty = session.get("clock_offset_ns"), session.get("clock_offset_uncertainty_ns")
+    if not isinstance(connection, dict):
+        return []
+    clock = ""
+    if isinstance(offset, int) and isinstance(uncertainty, int):
+        clock = f"; its clock was {quantity(abs(offset), 'ns')} {'behind' if offset < 0 else 'ahead'}, within {quantity(uncertainty, 'ns')}"
+    return [f"reached   {connection.get('host')}{clock}"]
+
+
 def _lines(summary: RecordingSummary) -> list[str]:
     from ..heatmap.ticks import quantity
     from ..heatmap.words import ios, number
@@ -67,6 +82,7 @@ def _lines(summary: RecordingSummary) -> list[str]:
     lines = [f"{summary.path}: recording{of_host}, {ios(summary.events)}{span}"]
     if facts.clock == "realtime" and summary.first_ns is not None:
         lines.append(f"begins    {_when(summary.first_ns)}")
+    lines += _reached(facts)
     lines += [f"source    {name} {ios(each['events'])}{_about(facts.sources.get(name, {}))}" for name, each in summary.sources.items()]
     lines += [f"source    {name} no events" for name in facts.sources if name not in summary.sources and not summary.samples]
     if summary.samples:

@@ -29,6 +29,11 @@ class Elsewhere(Host, Protocol):
         """How many connections there were."""
         ...
 
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection that isn't known to be lost."""
+        ...
+
     def reach(self) -> None:
         """Connect anew where the connection is gone, which is not known before something is asked; RunError where it can't be reached."""
         ...

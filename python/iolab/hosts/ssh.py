@@ -22,12 +22,15 @@ from pydantic import Field
 
 from ..errors import RunError, UsageError
 from .base import Completed
+from .leftovers import start_ticks
 from .mirror import LOCAL_FILE, here, mirror_root, there, work_place, work_root
 from .options import Options
 from .ssh_channel import Channel, Destination, HostLost
 from .ssh_clock import HostClock, Offset, measure
 from .ssh_process import SshProcess
 
+_OWN = "iolab-ssh-"
+"""Begins the name of a process's directory for its connection, behind which comes the process's number."""
 _BETWEEN_TRIES = 10.0
 """Seconds before a host that could not be reached again is tried once more: each try may take as long."""
 
@@ -176,9 +179,14 @@ class SshHost:
         except (OSError, ValueError) as error:
             raise RunError(f"'{name}' can't be brought there: {error}", where=self.name) from None
 
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection that isn't known to be lost."""
+        return self._channel is not None and not self._channel.lost
+
     def reach(self) -> None:
         """Connect anew where the connection is gone, which is not known before something is asked; RunError where it can't be reached."""
-        if self._channel is not None and not self._channel.lost:
+        if self._channel is not None and self.connected:
             with contextlib.suppress(HostLost):
                 self._channel.call("hello")
         self.channel()
@@ -216,7 +224,8 @@ class SshHost:
         try:
             to = self.destination()
             if self._directory is None:
-                self._directory = Path(tempfile.mkdtemp(prefix="iolab-ssh-"))
+                _remove_left()
+                self._directory = Path(tempfile.mkdtemp(prefix=f"{_OWN}{os.getpid()}-"))
             self._channel = Channel(to, self._directory)
         except RunError as error:
             self._failed, self._failure = time.monotonic(), error
@@ -279,6 +288,15 @@ def _words(options: SshOptions) -> str:
         name = options.address + (f":{options.port}" if options.port else "")
         return name if "@" in options.address else f"ssh:{name}"
     return json.dumps({"kind": "ssh", **options.model_dump(mode="json", exclude_none=True)})
+
+
+def _remove_left() -> None:
+    """Directories that killed processes of this user left."""
+    for place in Path(tempfile.gettempdir()).glob(f"{_OWN}*-*"):
+        pid = place.name.removeprefix(_OWN).partition("-")[0]
+        with contextlib.suppress(OSError):
+            if pid.isdecimal() and start_ticks(int(pid)) is None and place.lstat().st_uid == os.getuid():
+                shutil.rmtree(place, ignore_errors=True)
 
 
 class SshKernelLog:

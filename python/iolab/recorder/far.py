@@ -7,6 +7,7 @@ else meanwhile. That thread lives as long as the connection: the kernel ends ssh
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import queue
 import secrets
@@ -154,6 +155,15 @@ class FarLauncher:
         self._tasks.put(attempt)
         if (error := done.get()) is not None:
             raise error
+
+    def session(self, *words: str) -> list[str]:
+        """Argument list of a further session over the connection, for another thread; OSError while it is lost: only this one mends it."""
+        try:
+            if self._host.connected:
+                return self._host.session(*words)
+        except RunError:
+            pass  # lost just now
+        raise ConnectionResetError(errno.ECONNRESET, "the connection is lost", self._host.name)
 
     def launch(self, without: Collection[str] = ()) -> FarProbe:
         """Have it started."""

@@ -66,6 +66,12 @@ def begun_on(directory: Path, hosts: Hosts) -> list[str]:
     return begun
 
 
+def parts_of(path: Path) -> list[Path]:
+    """The results directories of those hosts on which a study was begun; the path itself where it is no directory of several hosts."""
+    hosts = read_hosts(path) if path.is_dir() else None
+    return [path] if hosts is None else [path / name for name in begun_on(path, hosts)]
+
+
 def joined_manifest(hosts: Hosts, parts: Mapping[str, Results]) -> Manifest:
     """One for all: arms and factors of any host."""
     manifests = [part.manifest for part in parts.values()]

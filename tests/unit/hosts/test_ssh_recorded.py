@@ -104,7 +104,8 @@ def rows(recording: Path) -> int:
     return sum(sum(segment.sources.values()) for segment in Recording(recording).segments())
 
 
-def test_what_is_recorded_there_is_kept_here(far_side: SshOptions, probe: Callable[..., Path], tmp_path: Path) -> None:
+def test_what_is_recorded_there_is_kept_here(far_side: SshOptions, probe: Callable[..., Path], tmp_path: Path,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
     log, place = probe(rate=1000, lose=2), tmp_path / "r"
     with recorder(far_side, "block", "--duration", "2.3s", "-o", place) as process:
         _, err = process.communicate(timeout=60)
@@ -123,6 +124,10 @@ def test_what_is_recorded_there_is_kept_here(far_side: SshOptions, probe: Callab
     assert offset is not None
     assert uncertainty is not None
     assert abs(offset) <= uncertainty + 1_000_000
+    capsys.readouterr()
+    assert run(["show", str(place)]) == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("reached ")]
+    assert f"{SshHost(far_side).name}; its clock was " in line
 
 
 def test_a_lost_connection_is_a_gap_and_recording_goes_on(far_side: SshOptions, probe: Callable[..., Path], tmp_path: Path) -> None:
@@ -337,17 +342,16 @@ class Cutter(Listener):
     def waiting(self, run: Any, seconds: float, expected: float, latest: Any) -> None:
         if seconds > 1.5 and not self.cut:
             recorder = json.loads((self._recording / "status.json").read_text())["pid"]
-            for task in Path(f"/proc/{recorder}/task").iterdir():
-                for child in (task / "children").read_text().split():
-                    if Path(f"/proc/{child}/comm").read_text().strip() == "ssh":
-                        os.kill(int(child), signal.SIGKILL)
-                        self.cut += 1
+            children = [child for task in Path(f"/proc/{recorder}/task").iterdir() for child in (task / "children").read_text().split()]
+            [master] = [child for child in children if b"ControlMaster=yes" in Path(f"/proc/{child}/cmdline").read_bytes()]
+            os.kill(int(master), signal.SIGKILL)
+            self.cut += 1
 
 
 def test_a_recorders_connection_lost_in_mid_run_is_judged_and_the_load_goes_on(far_side: SshOptions, fio: str,
                                                                                probe: Callable[..., Path], tmp_path: Path) -> None:
     probe(rate=1000)
-    (tmp_path / "study.toml").write_text(REAL.format(place=tmp_path).replace('"2s"', '"8s"').replace("log_ios = true", "").replace(
+    (tmp_path / "study.toml").write_text(REAL.format(place=tmp_path).replace('"2s"', '"6s"').replace("log_ios = true", "").replace(
         '["block", "syscall", "diskstats"]', '["block"]'))
     with SshHost(far_side) as host:
         listener = Cutter(tmp_path / "results/recordings" / host.name)

@@ -42,6 +42,10 @@ class FarFake(FakeHost):
         self.measured = 0
         self.program = ""
 
+    @property
+    def connected(self) -> bool:
+        return not self.down
+
     def reach(self) -> None:
         if self.blocked is not None:
             self.blocked.wait(20)
@@ -165,6 +169,21 @@ def test_nobody_waits_for_a_host_that_does_not_answer(host: FarFake, launcher: F
     host.blocked.set()
     until(lambda: launcher._tasks.empty())
     assert probe.exit_code() is None
+
+
+def test_others_have_sessions_only_while_the_host_is_there(host: FarFake, launcher: FarLauncher) -> None:
+    assert launcher.session("ls")[-1] == "ls"
+    host.down = "no route"
+    with pytest.raises(OSError, match="the connection is lost"):
+        launcher.session("ls")
+    host.down = ""
+
+    def lost(*words: str) -> list[str]:
+        raise RunError("lost just now")
+
+    host.session = lost  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="the connection is lost"):
+        launcher.session("ls")
 
 
 def test_what_goes_wrong_before_is_raised(host: FarFake, launcher: FarLauncher) -> None:

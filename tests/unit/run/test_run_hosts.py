@@ -13,7 +13,7 @@ from iolab.api import open_results
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError, RunError, UsageError
 from iolab.hosts.fake import FakeHost, FakeProgram
-from iolab.results.hosts import FILE, read_hosts
+from iolab.results.hosts import FILE, parts_of, read_hosts
 from iolab.run.hosts import How, forget_if_unused, run_on_hosts
 from iolab.run.interrupts import Interrupts
 from iolab.run.study import run_study
@@ -79,6 +79,9 @@ def test_the_directory_of_all_hosts_opens_as_one(study: Path, tmp_path: Path) ->
     assert results.observations().num_rows == 2 * alone.observations().num_rows
     comparison = results.compare("write.iops")
     assert any("several hosts" in warning.text for warning in comparison.warnings)
+    assert parts_of(out) == [out / "a", out / "b"]
+    assert parts_of(out / "a") == [out / "a"]
+    assert parts_of(out / "no") == [out / "no"]
     only = results.compare("write.iops", where={"host": "b"})
     assert not any("several hosts" in warning.text for warning in only.warnings)
 

@@ -189,7 +189,7 @@ def test_lines_in_every_style(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert lines("io.ops[latency]", "csv")[0] == "time_s,low,high,count"
 
 
-def test_a_gap_has_no_value(tmp_path: Path) -> None:
+def test_a_gap_has_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Growing(tmp_path / "r", 6)
     lost = clock.writer.loss
     clock._before = lambda at: lost("gap", "", START + 2 * SECOND, START + 4 * SECOND, None, "away") if at == 4 else None
@@ -197,6 +197,9 @@ def test_a_gap_has_no_value(tmp_path: Path) -> None:
     clock.sleep(6)
     found, _ = followed(clock, "io.ops")
     assert [each["value"] is None for each in found] == [False, False, True, True, False, False]
+    monkeypatch.setattr(follow, "AT_ONCE", 1)
+    stacks, _ = followed(clock, "io.ops[op]")
+    assert [each["keys"] is None for each in stacks] == [False, False, True, True, False, False]
     heat, _ = followed(clock, "io.ops[latency]")
     assert [each["recorded"] for each in heat] == [True, True, False, False, True, True]
     assert not math.isnan(sum(sum(each["count"]) for each in heat))
