@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..results.model import Run
+from ..results.target_metrics import read_target
 from .payload import Assumption, Fact, TextBlock
 from .runs import environment_groups, job_text
 from .source import Source
@@ -27,10 +28,19 @@ def environment(results: Source) -> list[Fact]:
         for name, value in _flat(recorded.get(part)):
             if name not in groups:
                 facts.append(Fact(name=name, values=[value], runs=[]))
+    versions = Counter(f"{version} ({run.variant})" for run in results.runs if (version := _openzfs(run)))
+    if versions:
+        facts.insert(0, Fact(name="openzfs, as loaded", values=list(versions), runs=list(versions.values())))
     hosts = Counter(run.plan.host for run in results.runs if run.plan.host not in ("imported", "published"))
     if hosts:
         facts.insert(0, Fact(name="host", values=list(hosts), runs=list(hosts.values())))
     return facts
+
+
+def _openzfs(run: Run) -> str:
+    """The version under which a pool was measured: builds may change from run to run."""
+    found = read_target(run.evidence) if run.evidence.is_dir() else {}
+    return str(found.get("version", "")) if found.get("kind") == "zfs" else ""
 
 
 def _flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:

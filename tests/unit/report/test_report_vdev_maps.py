@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import report_data
 
 from iolab.report.build import build_report
+from iolab.report.facts import environment
 from iolab.report.map_payload import CellMaps, Maps
 from iolab.report.maps import run_maps
 from iolab.results.model import Run
@@ -101,6 +103,14 @@ def test_a_damaged_log_costs_its_maps_and_is_said(tmp_path: Path) -> None:
 def test_nothing_counted_is_no_map(tmp_path: Path, text: str) -> None:
     maps = run_maps(results(tmp_path, text))
     assert maps is None or (maps.cells == [] and maps.notes != [])
+
+
+def test_the_environment_tells_which_openzfs_each_run_had(tmp_path: Path) -> None:
+    found = results(tmp_path, log(grown(0), grown(1)), log(grown(0), grown(1)), log(grown(0)))
+    for run, version in zip(found.runs, ("2.1.11", "2.3.2", "2.3.2"), strict=True):
+        (run.evidence / "target.json").write_text(json.dumps({"kind": "zfs", "version": version}))
+    [fact] = [fact for fact in environment(found) if fact.name == "openzfs, as loaded"]
+    assert (fact.values, fact.runs) == (["2.1.11 (rig)", "2.3.2 (rig)"], [1, 2])
 
 
 def test_the_report_carries_them(tmp_path: Path) -> None:
