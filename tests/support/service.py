@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from iolab.clock import FakeClock
 from iolab.recording.writer import RecordingWriter
 from iolab.server.desk import Desk
 from iolab.server.serve import LOCAL, Listener, listen, serve
@@ -27,6 +28,15 @@ def recorded(path: Path, seconds: int = 8, per_s: int = 400) -> RecordingWriter:
     writer.loss("overrun", "block", START + SECOND, START + 2 * SECOND, 17)
     writer.mark("run 1", START, START + 3 * SECOND, "run", "runs/0001", {"variant": "a"})
     return writer
+
+
+def watched(path: Path, seconds: int = 8) -> None:
+    """A recording of so many seconds that was made by watching, of which statistics can be kept, at rest."""
+    clock = FakeClock(START)
+    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, system=clock) as writer:
+        for second in range(seconds):
+            writer.append_events(events(400, second, start_ns=START + second * SECOND, per_s=400))
+            clock.sleep(1)
 
 
 Served = Callable[..., Listener]

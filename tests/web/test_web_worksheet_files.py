@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
+from iolab.recording.writer import RecordingWriter
 from iolab.results.open import Results
 from iolab.server.desk import desk_in
 from iolab.server.serve import Listener
 from iolab.server.store import Store
 from support.fio_files import job, output
-from support.recordings import SECOND, START
+from support.recordings import SECOND, START, events
 from support.service import TOKEN, recorded, serving
 from support.worksheet import add, drawn, frame, inked, part, picture, settled, visited
 
@@ -197,10 +198,11 @@ def _unused_port() -> int:
 
 
 def test_what_is_kept_is_managed(browser: Any, tmp_path: Path) -> None:
-    with recorded(tmp_path / "kept", seconds=8) as writer:
+    with RecordingWriter.create(tmp_path / "kept", host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+        writer.append_events(events(4000))
         writer.seal()
     desk = desk_in(Store([tmp_path / "kept"]), tmp_path / "data", tmp_path / "alerts.jsonl")
-    with serving(desk) as found, visited(browser, found.url) as page:
+    with serving(desk) as found, visited(browser, found.url, allowed=("status of 400",)) as page:
         page.wait_for_selector(".welcome")
         page.get_by_role("button", name="Kept", exact=True).click()
         page.get_by_label("Statistic").fill("io.ops[latency]")
@@ -216,6 +218,11 @@ def test_what_is_kept_is_managed(browser: Any, tmp_path: Path) -> None:
         row.get_by_role("button", name="Drop", exact=True).click()
         row.get_by_role("button", name="Yes, drop").click()
         row.wait_for(state="detached")
+        page.get_by_label("Statistic").fill("io.nothing")
+        page.get_by_role("button", name="Keep it").click()
+        page.locator(".problem").wait_for()
+        page.wait_for_timeout(2500)
+        assert "io.nothing" in page.locator(".problem").inner_text()
 
 
 def test_alerts_are_sentences(open_page: Any) -> None:

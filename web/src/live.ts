@@ -5,7 +5,6 @@ import { followMarks } from "./model/marks";
 import { begin } from "./model/session";
 import { followTheme } from "./model/theme";
 import "./report.css";
-import "./heatmap.css";
 import "./views/worksheet/dialogs.css";
 import "./views/worksheet/pages.css";
 import "./views/worksheet/worksheet.css";

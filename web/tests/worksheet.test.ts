@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import type { StatisticFacts } from "../src/generated/api";
 import { place, resize, shift } from "../src/model/arranging";
 import { choicesOf, search, suggestions } from "../src/model/choices";
-import { breakdownOf, brokenDown, filtered, narrowed, rootOf } from "../src/model/names";
+import { breakdownOf, brokenDown, filtered, rootOf } from "../src/model/names";
 import { formatPlace, parsePlace } from "../src/model/place";
 import { readGraph, readWorksheet } from "../src/model/reading";
 import {
@@ -155,7 +155,7 @@ describe("graphs", () => {
 
 describe("names", () => {
 	it("are narrowed to a value, whatever is in it", () => {
-		expect(narrowed("io.ops[op=write][file]", "file", 'a"b\\c]')).toBe('io.ops[op=write][file="a\\"b\\\\c]"]');
+		expect(filtered("io.ops[op=write]", "file", 'a"b\\c]')).toBe('io.ops[op=write][file="a\\"b\\\\c]"]');
 		expect(filtered("io.ops[latency]", "op", "write")).toBe("io.ops[op=write][latency]");
 		expect(filtered("io.ops", "op", "write")).toBe("io.ops[op=write]");
 		expect(filtered("io.ops", "process", " a")).toBe('io.ops[process=" a"]');

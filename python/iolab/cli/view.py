@@ -44,6 +44,7 @@ def command(paths: tuple[Path, ...], port: int | None, address: str | None, metr
 
     Prints one address with its token; Ctrl-C ends it. A recording that grows is followed.
     """
+    from ..results.hosts import parts_of
     from ..server import page
     from ..server.commands import read_commands
     from ..server.desk import at_home
@@ -51,7 +52,7 @@ def command(paths: tuple[Path, ...], port: int | None, address: str | None, metr
     from ..server.store import Store
 
     page.check()
-    desk = at_home(Store(paths), read_commands(alert_commands))
+    desk = at_home(Store([place for path in paths for place in parts_of(path)]), read_commands(alert_commands))
     listener = listening(address, port, token_file)
     serve(desk, listener, metrics=metrics, ready=lambda: announce(listener))
 

@@ -13,7 +13,7 @@ from ..recording.counts import HeatCounts, Integers
 from ..report.heatmap_page import group_of
 from ..report.heatmap_payload import HeatMapGroup, SparseCounts
 from ..statistics.fields import MAPPED
-from ..statistics.intervals import columns_of, round_interval
+from ..statistics.intervals import check_interval, columns_of, round_interval
 from .asking import Question, Words, columned, moment, needed, question_of
 from .drawn import view_of
 from .models import Difference, SignedCells
@@ -39,6 +39,7 @@ def difference(store: Store, words: Words) -> Difference:
             raise UsageError("the span of time is empty", where=name, hint="it must begin before it ends")
     if spans[0][1] - spans[0][0] != spans[1][1] - spans[1][0]:
         raise UsageError("the two ranges differ in length", where="other_to", hint="take the same length of time for both")
+    check_interval(question.interval_ns)
     interval = question.interval_ns or round_interval(spans[0][0], spans[0][1] - 1, question.columns)
     columns = max(columns_of(first, until - 1, interval) for first, until in spans)
     starts = [first // interval * interval for first, _ in spans]

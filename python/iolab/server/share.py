@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from urllib.parse import parse_qsl
 
 from .. import __version__
@@ -18,6 +19,8 @@ from .store import Store
 
 LARGEST = 64 << 20
 """Bytes of all answers together."""
+LONGEST_S = 60.0
+"""Seconds that they may take."""
 
 
 def share(store: Store, wanted: Sharing) -> str:
@@ -26,7 +29,10 @@ def share(store: Store, wanted: Sharing) -> str:
     name = sheet.recording or (store.names[0] if len(store.names) == 1 else "")
     answers: dict[str, str] = {}
     size = 0
+    limit = time.monotonic() + LONGEST_S
     for question in dict.fromkeys(wanted.questions):
+        if time.monotonic() > limit:
+            raise UsageError(f"the answers take more than {LONGEST_S:g} s", hint="share fewer graphs, or less time")
         try:
             answer = _answer(store, question)
         except IolabError:

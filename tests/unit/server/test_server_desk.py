@@ -25,7 +25,7 @@ from iolab.server.sheet import Sharing, Worksheet
 from iolab.server.shelf import LARGEST, Shelf, folder
 from iolab.server.store import NotServed, Store
 from support.recordings import START
-from support.service import TOKEN, recorded
+from support.service import TOKEN, watched
 
 API = "/api/v1"
 GRAPH = {"id": "g1", "statistic": "io.ops[latency]", "source": "", "painter": "", "by": "op", "highlights": ["read"], "mode": "rainbow",
@@ -219,13 +219,16 @@ def test_a_shared_file_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("iolab.server.share.LARGEST", 1000)
     with pytest.raises(UsageError, match="the answers have more"):
         share(store, Sharing.model_validate({"worksheet": sheet(), "questions": QUESTIONS}))
+    monkeypatch.setattr("iolab.server.share.LONGEST_S", -1.0)
+    with pytest.raises(UsageError, match="the answers take more"):
+        share(store, Sharing.model_validate({"worksheet": sheet(), "questions": QUESTIONS}))
     with pytest.raises(ValueError, match="questions"):
         Sharing.model_validate({"worksheet": sheet(), "questions": ["recordings"] * 257})
 
 
 @pytest.fixture
 def keeping(tmp_path: Path, trace: Path, door: Door) -> Iterator[TestClient]:
-    recorded(tmp_path / "rec").close()
+    watched(tmp_path / "rec")
     desk = desk_in(Store([tmp_path / "rec", trace]), tmp_path, tmp_path / "log")
     with TestClient(application(desk, door), base_url="http://127.0.0.1:8750", headers={"authorization": f"Bearer {TOKEN}"}) as client:
         yield client

@@ -17,7 +17,7 @@ from iolab.server.guard import Door, Guard
 from iolab.server.routes import PREFIX, ROUTES
 from iolab.server.serve import listen
 
-PAGE = ["/", "/live.js", "/live.css", "/metrics", "/nothing", "/../etc/passwd", f"{PREFIX}/stream", f"{PREFIX}/openapi.json"]
+PAGE = ["/", "/report/rec", "/live.js", "/live.css", "/metrics", "/nothing", "/../etc/passwd", f"{PREFIX}/stream", f"{PREFIX}/openapi.json"]
 ASKED = [*PAGE, *(f"{PREFIX}{route.path}" for route in ROUTES)]
 ACTED = sorted({f"{PREFIX}{action.path}".replace("{name}", "one") for action in ACTIONS})
 PATHS = [*ASKED, *ACTED]

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import socket
+import subprocess
+import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
 
+from iolab.recording.recording import Recording
+from iolab.server.desk import desk_in
 from iolab.server.serve import Listener
-from support.service import TOKEN, Served
+from iolab.server.store import Store
+from support.service import TOKEN, Served, serving
 
 HEADERS = {"authorization": f"Bearer {TOKEN}"}
 
@@ -106,6 +113,61 @@ def test_ten_thousand_requests_at_once(served: Served) -> None:
     assert statuses[b"503"] > 0
     assert resident() - before < 300 << 20
     still_serves(listener)
+
+
+def test_a_document_that_does_not_come(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body of which the rest never comes is given up; the service goes on meanwhile."""
+    monkeypatch.setattr("iolab.server.acting.PATIENCE", 0.5)
+    desk = desk_in(Store([recording]), tmp_path / "home", tmp_path / "log")
+    with serving(desk) as listener:
+        head = (f"PUT /api/v1/worksheets/one HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
+                "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+        many = [socket.create_connection(("127.0.0.1", listener.door.port), timeout=20) for _ in range(50)]
+        for each in many:
+            each.sendall(head.encode())
+        still_serves(listener)
+        for each in many:
+            assert each.recv(12) == b"HTTP/1.1 408"
+            each.close()
+        assert not (tmp_path / "home/worksheets").exists()
+
+
+RECORDER = """
+import sys, time
+from pathlib import Path
+from iolab.recording.writer import RecordingWriter
+from support.recordings import SECOND, START, events
+writer = RecordingWriter.create(Path(sys.argv[1]), host="here", clock="realtime", origin={"kind": "record"})
+for number in range(10_000):
+    writer.append_events(events(50, number, start_ns=START + number * SECOND))
+    print(number, flush=True)
+    time.sleep(0.05)
+"""
+"""Keeps 50 I/Os twenty times a second, and says so."""
+
+
+def test_a_recorder_does_not_notice(tmp_path: Path) -> None:
+    """What is recorded while the service is pressed hard is all there, and so is what its askers get."""
+    place = tmp_path / "rec"
+    with subprocess.Popen([sys.executable, "-c", RECORDER, str(place)], stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}) as recorder:
+        try:
+            assert recorder.stdout is not None
+            first = [int(recorder.stdout.readline()) for _ in range(3)][-1]
+            with serving(Store([place])) as listener:
+                request = f"{base(listener)}/api/v1/query?statistic=io.ops[latency]"
+                with ThreadPoolExecutor(80) as pool:
+                    answers = list(pool.map(lambda _: httpx.get(request, headers=HEADERS, timeout=60).status_code, range(80)))
+            assert set(answers) <= {200, 503}
+            assert answers.count(200) > 0
+        finally:
+            recorder.terminate()
+        kept = [first, *(int(line) for line in recorder.stdout.read().split("\n")[:-1])]
+    assert kept == list(range(first, kept[-1] + 1))
+    assert len(kept) > 10, "it recorded meanwhile"
+    recording = Recording(place)
+    assert [loss for loss in recording.losses() if loss["kind"] != "gap"] == []
+    assert recording.snapshot("events")[1].num_rows >= 50 * (kept[-1] + 1)
 
 
 def resident() -> int:

@@ -21,7 +21,7 @@ from iolab.server.routes import ROUTES
 from iolab.server.sheet import Worksheet
 from iolab.server.store import Store
 from iolab.statistics.kept import manage
-from support.service import TOKEN, recorded
+from support.service import TOKEN, watched
 
 load_all_checks()
 HELD = CHECKS.get_by_names(["not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance"])
@@ -51,7 +51,7 @@ def test_every_path_is_in_the_document() -> None:
 def desk(tmp_path_factory: pytest.TempPathFactory, trace: Path) -> Desk:
     """Of a recording of its own, in which may be kept whatever comes."""
     home = tmp_path_factory.mktemp("desk")
-    recorded(home / "rec").close()
+    watched(home / "rec")
     return desk_in(Store([home / "rec", trace]), home, home / "alerts.jsonl")
 
 

@@ -1,8 +1,3 @@
-/** The statistic of one value of a breakdown; the breakdown stands last in a name. */
-export function narrowed(name: string, field: string, value: string): string {
-	return `${name.slice(0, name.length - field.length - 2)}[${filter(field, value)}]`;
-}
-
 /** A statistic of one value of any field: the filter stands before the breakdown. */
 export function filtered(name: string, field: string, value: string): string {
 	const by = breakdownOf(name);

@@ -56,7 +56,7 @@ export function readGraph(given: unknown): GraphSpec | null {
 }
 
 /** A span of time, null where it is none. */
-export function readSpan(given: unknown): Span | null {
+function readSpan(given: unknown): Span | null {
 	const { from, until } = isData(given) ? given : {};
 	return finite(from) && finite(until) && from < until ? { from, until } : null;
 }

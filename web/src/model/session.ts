@@ -6,7 +6,7 @@ import { unreachable } from "./held";
 import { inlined } from "./offline";
 import { formatPlace, parsePlace } from "./place";
 import { readWorksheet } from "./reading";
-import { catalogue, facts, recordings, sheet, tick, type Worksheet, whole } from "./worksheet";
+import { catalogue, cursor, facts, recordings, sheet, tick, type Worksheet, whole } from "./worksheet";
 
 /** Pages besides the worksheet. */
 export type View = "worksheet" | "kept" | "alerts";
@@ -46,6 +46,7 @@ export async function choose(name: string, asked: Worksheet = sheet.value): Prom
 	const found = recordings.value.find((each) => each.name === name);
 	if (name !== sheet.value.recording || catalogue.value.length === 0) {
 		tick.value = null;
+		cursor.value = null;
 		catalogue.value = inlined()?.statistics ?? (await ask<Statistics>("statistics", { recording: name })).statistics;
 	}
 	const past = found !== undefined && !found.live && "live" in asked.time;

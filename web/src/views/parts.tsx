@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { RunReason } from "../generated/report";
+import { offer } from "../model/files";
 import type { Level } from "../model/runs";
 import { go } from "../model/state";
 
@@ -64,10 +65,7 @@ function copy(button: HTMLButtonElement, text: string): void {
 	) ?? said("Select it");
 }
 
-/** Offer text as a file. */
+/** Offer a table as a file. */
 export function download(name: string, text: string): void {
-	const address = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
-	const anchor = Object.assign(document.createElement("a"), { href: address, download: name });
-	anchor.click();
-	setTimeout(() => URL.revokeObjectURL(address), 10_000);
+	offer(name, new Blob([text], { type: "text/csv;charset=utf-8" }));
 }

@@ -20,7 +20,9 @@ export function AlertsPage() {
 	const [found, setFound] = useState<Alerts | null>(null);
 	const [log, setLog] = useState<AlertLog | null>(null);
 	const [problem, setProblem] = useState("");
+	const [refusal, setRefusal] = useState("");
 	const [edited, setEdited] = useState<Alert | null>(null);
+	const [forms, setForms] = useState(0);
 	const look = async () => {
 		try {
 			setFound(await ask<Alerts>("alerts"));
@@ -36,14 +38,19 @@ export function AlertsPage() {
 		return () => clearInterval(timer);
 	}, []);
 	const drop = async (name: string) => {
-		await tell("DELETE", `alerts/${encodeURIComponent(name)}`).catch((error: Error) => setProblem(error.message));
+		setRefusal("");
+		await tell("DELETE", `alerts/${encodeURIComponent(name)}`).catch((error: Error) => setRefusal(error.message));
 		await look();
 	};
 	return (
 		<div class="page">
 			<h2>Alerts</h2>
 			<p class="quiet">They are watched as long as this service runs.</p>
-			{problem && <p class="problem">{problem}</p>}
+			{[problem, refusal].filter(Boolean).map((words) => (
+				<p key={words} class="problem" role="status">
+					{words}
+				</p>
+			))}
 			{found?.alerts.length === 0 && <p>There is none yet.</p>}
 			<ul class="alerts">
 				{found?.alerts.map((each) => (
@@ -56,11 +63,12 @@ export function AlertsPage() {
 				))}
 			</ul>
 			<AlertForm
-				key={edited?.name ?? ""}
+				key={`${forms} ${edited?.name ?? ""}`}
 				alert={edited ?? fresh()}
 				commands={found?.commands ?? []}
 				saved={() => {
 					setEdited(null);
+					setForms(forms + 1);
 					void look();
 				}}
 			/>
@@ -79,7 +87,7 @@ function Row({ found, edit, drop }: { found: AlertState; edit: () => void; drop:
 				<p class="quiet">
 					{[
 						found.value !== null && `now ${Number(found.value.toPrecision(4))} ${found.unit}`,
-						`since ${momentWords(found.since_ns)} UTC`,
+						found.since_ns > 0 && `since ${momentWords(found.since_ns)} UTC`,
 						found.problem,
 					]
 						.filter(Boolean)

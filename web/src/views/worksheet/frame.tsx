@@ -1,4 +1,4 @@
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { place, resize, shift } from "../../model/arranging";
 import { jump, sync, syncAll } from "../../model/moving";
 import { offline } from "../../model/session";
@@ -11,6 +11,9 @@ import { exportCsv, exportPng } from "./export";
 /** A graph's place on the page: moved, made wider and higher, synchronized, exported, closed. */
 export function Frame({ spec }: { spec: GraphSpec }) {
 	const home = useRef<HTMLElement>(null);
+	useEffect(() => {
+		if (focus.peek() === spec.id) home.current?.scrollIntoView({ block: "nearest" });
+	}, []);
 	const choose = () => {
 		if (focus.value !== spec.id) focus.value = spec.id;
 	};

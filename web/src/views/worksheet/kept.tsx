@@ -14,22 +14,23 @@ export function KeptPage() {
 	const { recording } = sheet.value;
 	const [found, setFound] = useState<KeptFacts[] | null>(null);
 	const [problem, setProblem] = useState("");
-	const attempt = async (act: () => Promise<Kept>) => {
+	const [refusal, setRefusal] = useState("");
+	const attempt = async (act: () => Promise<Kept>, say: (words: string) => void) => {
 		try {
 			setFound((await act()).kept);
-			setProblem("");
+			say("");
 		} catch (error) {
-			setProblem(error instanceof Error ? error.message : String(error));
+			say(error instanceof Error ? error.message : String(error));
 		}
 	};
-	const look = () => attempt(() => ask<Kept>("kept", { recording }));
+	const look = () => attempt(() => ask<Kept>("kept", { recording }), setProblem);
 	useEffect(() => {
 		void look();
 		const timer = setInterval(look, EVERY);
 		return () => clearInterval(timer);
 	}, [recording]);
 	const act = (action: string, statistic: string, more: object = {}) =>
-		attempt(() => tell<Kept>("POST", `kept/${action}`, { recording, statistic, ...more }));
+		attempt(() => tell<Kept>("POST", `kept/${action}`, { recording, statistic, ...more }), setRefusal);
 	const bytes = found?.reduce((sum, each) => sum + each.bytes, 0) ?? 0;
 	return (
 		<div class="page">
@@ -38,7 +39,11 @@ export function KeptPage() {
 				Events are kept within the recording's budget; what stands here outlives them: by the second for 7 days, by the
 				minute for 14, by the hour for 90, unless a row says otherwise.
 			</p>
-			{problem && <p class="problem">{problem}</p>}
+			{[problem, refusal].filter(Boolean).map((words) => (
+				<p key={words} class="problem" role="status">
+					{words}
+				</p>
+			))}
 			{found?.length === 0 && <p>None is kept yet.</p>}
 			{found && found.length > 0 && (
 				<table>
