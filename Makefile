@@ -80,6 +80,15 @@ rig-test: setup ## Build what is missing of the OpenZFS rig, start it, test on i
 	@trap '$(IOLAB) rig down $(RIG)' EXIT; $(IOLAB) rig up openzfs --name $(RIG) --disks 8 --disk-iops 170 --disk-size 4g; \
 	  IOLAB_TEST_RIG=$(RIG) $(PYTHON) -m pytest tests/rig tests/contract/test_contract_hosts.py -k rig
 
+# The studies of docs/guides/openzfs-*.md: an hour and more where the CPU is emulated. Results that are there are not measured again.
+GUIDES := rig-guides
+.PHONY: guides
+guides: setup ## Measure what the guides about OpenZFS show, on a rig, and renew them with their pictures
+	@scripts/install-system rig
+	$(IOLAB) rig build openzfs
+	@trap '$(IOLAB) rig down $(GUIDES)' EXIT; $(IOLAB) rig up openzfs --name $(GUIDES) --disks 10 --disk-iops 170 --disk-size 4g --memory 4g; \
+	  $(PYTHON) scripts/guides.py --host rig:$(GUIDES)
+
 .PHONY: check
 check: setup ## Lint and type-check: ruff, mypy, clippy, rustfmt, biome
 	$(VENV)/bin/ruff check .
