@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from iolab.errors import RunError
 from iolab.hosts.place import Place
 from iolab.workloads.fio import FioOptions, FioWorkload
 from iolab.workloads.fio_ios import io_logs, span_ns
