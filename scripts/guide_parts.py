@@ -106,12 +106,14 @@ def maps(results: Results, words: Sequence[str], picture: Picture) -> str:
 
 
 def seconds(results: Results, words: Sequence[str], picture: Picture) -> str:
-    """Some series of one run: `names=zfs.txg.dirty,zfs.txg.sync variant=small numjobs=8`."""
-    names = next(word.removeprefix("names=") for word in words if word.startswith("names=")).split(",")
-    run = _run(results, [word for word in words if not word.startswith("names=")])
+    """Some series of one run: `names=zfs.txg.dirty,zfs.txg.sync variant=small numjobs=8`; `as=NAME` where a page has several."""
+    asked = dict(word.split("=", 1) for word in words)
+    names = asked.pop("names").split(",")
+    name = asked.pop("as", "seconds")
+    run = _run(results, [f"{key}={level}" for key, level in asked.items()])
     by_name = {one.name: one for one in results.series(run.id)}
-    drawn = series([by_name[name] for name in names if name in by_name], title=_cell(run))
-    return _shown(drawn, picture, "seconds")
+    drawn = series([by_name[each] for each in names if each in by_name], title=_cell(run))
+    return _shown(drawn, picture, name)
 
 
 PARTS: dict[str, Part] = {"conditions": conditions, "verdicts": verdicts, "compare": compared, "chart": chart, "beside": beside,

@@ -94,6 +94,10 @@ _FIXED = [
 ]
 _BY_NAME = {metric.name: metric for metric in _FIXED}
 _SERIES = {metric.name: metric for metric in (
+    Metric("zfs.l2arc.hits", "reads served from the L2ARC", "1/s", None),
+    Metric("zfs.l2arc.read.bw", "read from the L2ARC", "B/s", None),
+    Metric("zfs.l2arc.size", "data in the L2ARC, before compression", "B", None),
+    Metric("zfs.l2arc.headers", "memory taken by headers of the L2ARC", "B", None),
     Metric("zfs.txg.sync", "time of syncing each transaction group", "s", "lower"),
     Metric("zfs.txg.dirty", "dirty bytes of each transaction group", "B", None),
     Metric("zfs.tx.waited", "transactions that waited for a group", "1/s", None),

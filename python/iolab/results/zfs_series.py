@@ -13,9 +13,12 @@ from ..formats.zfs_histograms import HistogramTable
 from .model import Series
 from .series import times
 
-SHOWN = {"arcstats": {"zfs.arc.hit_ratio": "arc.hit_ratio", "zfs.arc.size": "arc.size"}, "zil": {"zfs.zil.commits": "zil.commits"},
-         "dmu_tx": {"zfs.tx.delayed": "tx.delayed"}, "dmu_tx_assign": {"zfs.tx.waited": "dmu_tx_assign.wait[pool]"}}
-"""Columns that are drawn, by kind and under the name that they have there; those that a release doesn't tell are left out."""
+SHOWN = {"arcstats": {"zfs.arc.hit_ratio": "arc.hit_ratio", "zfs.arc.size": "arc.size", "zfs.l2arc.hits": "l2arc.hits",
+                      "zfs.l2arc.read.bw": "l2arc.read.bw", "zfs.l2arc.size": "l2arc.size", "zfs.l2arc.headers": "l2arc.headers"},
+         "zil": {"zfs.zil.commits": "zil.commits"}, "dmu_tx": {"zfs.tx.delayed": "tx.delayed"},
+         "dmu_tx_assign": {"zfs.tx.waited": "dmu_tx_assign.wait[pool]"}}
+"""Columns that are drawn, by kind and under the name that they have there; those that a release doesn't tell are left out, and
+those of the L2ARC where there is none: its counters are zero then."""
 
 _WAIT = re.compile(r"(vdev\.(?:read|write)\.wait)\[(.+)\]")
 _TAIL = 0.99
@@ -29,7 +32,7 @@ def zfs_series(tables: Mapping[str, HostTable], window: tuple[int, int] | None) 
 def _of(kind: str, table: HostTable, window: tuple[int, int] | None) -> Iterator[Series]:
     time = times(table, window)
     for name, column in SHOWN.get(kind, {}).items():
-        if column in table.columns:
+        if column in table.columns and not (column.startswith("l2arc.") and not np.nan_to_num(table.columns[column]).any()):
             yield Series(name, table.units[column], time, table.columns[column])
     if isinstance(table, TxgTable):
         yield from _groups(table, window)

@@ -72,4 +72,14 @@ def test_each_vdev_has_its_line_and_the_pool_the_plain_name() -> None:
 
 
 def test_nothing_is_drawn_of_what_is_not_known() -> None:
-    assert drawn(arcstats=log("arcstats", lines(l2_size=1), lines(l2_size=2)), txgs=log("txgs", "end\n", "end\n")) == {}
+    assert drawn(arcstats=log("arcstats", lines(mfu_size=1), lines(mfu_size=2)), txgs=log("txgs", "end\n", "end\n")) == {}
+
+
+def test_the_l2arc_is_drawn_where_there_is_one() -> None:
+    readings = [lines(hits=at, misses=at, size=1, l2_hits=5 * at, l2_size=100 * at, l2_hdr_size=7 * at) for at in range(3)]
+    found = drawn(arcstats=log("arcstats", *readings))
+    assert found["zfs.l2arc.hits"].values.tolist() == [5, 5]
+    assert found["zfs.l2arc.size"].values.tolist() == [100, 200]
+    assert found["zfs.l2arc.headers"].values.tolist() == [7, 14]
+    none = [lines(hits=at, misses=at, size=1, l2_hits=0, l2_size=0, l2_hdr_size=0) for at in range(3)]
+    assert not any("l2arc" in name for name in drawn(arcstats=log("arcstats", *none)))
