@@ -34,15 +34,25 @@ def name_of(path: Path) -> str:
 
 def span_of(opened: Sequence[Trace | Recording], start: str | None, end: str | None) -> tuple[int | None, int | None]:
     """(from, until) in ns of `--from` and `--to`, on the clock of what was opened, all of it together."""
-    from ..recording.trace import Trace
-    from ..statistics.kept.answering import span_of as recorded
-    from ..statistics.of_traces import bounds
     from ..statistics.times import parse_moment
 
     if start is None and end is None:
         return None, None
-    spans = [bounds(each) if isinstance(each, Trace) else recorded(each) or (0, 0) for each in opened]
+    spans = [_span(each) for each in opened]
     first, last = min(span[0] for span in spans), max(span[1] for span in spans)
     # ten minutes before the end of five minutes is all of them
     begin = None if start is None else max(first, parse_moment(start, first, last))
     return begin, None if end is None else min(last + 1, parse_moment(end, first, last))
+
+
+def _span(events: Trace | Recording) -> tuple[int, int]:
+    """First and last moment; of a recording that of what is kept of it too."""
+    from ..recording.trace import Trace
+
+    if isinstance(events, Trace):
+        from ..statistics.of_traces import bounds
+
+        return bounds(events)
+    from ..statistics.kept.answering import span_of as recorded
+
+    return recorded(events) or (0, 0)

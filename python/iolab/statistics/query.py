@@ -22,7 +22,6 @@ from .engine import Engine
 from .fields import QUANTIZED, near
 from .heat import heat_of
 from .intervals import check_interval
-from .kept import answering
 from .names import Filter, Statistic, parse
 from .snapshot import choose, snapshot
 from .windows import Window, attach, window_of
@@ -57,6 +56,9 @@ def query(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int
     asked = parse(statistic) if isinstance(statistic, str) else statistic
     check_interval(interval_ns)
     if isinstance(events, Recording):
+        # not for traces: what it needs takes its time to load
+        from .kept import answering
+
         kept = answering.answer(events, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns, source=source)
         if kept is not None:
             return kept
