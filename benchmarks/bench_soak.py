@@ -197,7 +197,7 @@ def sizes_are_as_stated(soak: Soak) -> None:
                                          f"CPU {row['cpu_ns'] / 1e9:.1f} s")
     summary = Recording(soak.recording).summary()
     # what a file takes of its own shows where there are few I/Os
-    room = 10 * summary.rows + 8192 * summary.segments["sealed"]
+    room = 10 * summary.rows + 16384 * summary.segments["sealed"]
     sizes = {name: size / MIB for name, size in summary.bytes.items()}
     soak.hold(summary.bytes["events"] <= room, f"{summary.bytes_per_io or 0:.2f} bytes an I/O, {sizes['all']:.0f} MiB in all, of that "
                                                f"{sizes['histograms']:.1f} maps and kept statistics")

@@ -123,7 +123,8 @@ class StudyRecorder:
         self._from_ns = self._clock.realtime_ns()
 
     def end(self, run: str, window: tuple[int, int] | None, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """A run's load ended: its mark, and what `run.json` says of it: where it is, its span, events and losses by source.
+        """A run's load ended: its mark, and what `run.json` says of it: where it is, its span, events and losses by source, and
+        in words what interrupted it, if anything did.
 
         Trouble is no harm to what was measured: it is said, and the gate sees it.
         """
@@ -139,6 +140,9 @@ class StudyRecorder:
         if problem:
             return {**found, "problem": problem}
         counted = [name for name in self._wanted.sources if name != COUNTERS]
+        away = int(after.get("deaths", 0)) - int(self._before.get("deaths", 0))
+        if away > 0:
+            found["interrupted"] = [str(words) for words in after.get("troubles", [])][-away:]
         return {**found, **{key: {name: _of(after, key, name) - _of(self._before, key, name) for name in counted}
                             for key in ("events", "lost")}}
 

@@ -157,6 +157,7 @@ def test_a_script_that_would_end_its_element_is_refused(monkeypatch: pytest.Monk
 
 def test_a_page_that_was_not_built_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(html.resources, "files", lambda package: tmp_path)
+    html.bundle_file.cache_clear()
     with pytest.raises(IolabError, match="has not been built") as caught:
         build_report(HandMade(sweep(blocks=1)))
     assert "make setup" in (caught.value.hint or "")

@@ -61,5 +61,7 @@ def test_lost_events_are_noted_with_their_count_and_take_nothing_away() -> None:
     assert judged(events={"block": 90}, lost={"block": 0}) == []
     assert judged(events={"block": 90, "syscall": 5}, lost={"block": 10, "syscall": 0}) == [
         ("events-lost", Level.OK, "10 events of block were lost, 90 recorded")]
+    assert judged(events={"block": 90, "syscall": 5}, interrupted=["the connection is lost"]) == [
+        ("recording-gap", Level.OK, "block and syscall were not recorded all the time: the connection is lost")]
     assert judged(problem="no recorder listens") == [("recording-trouble", Level.OK, "the recording: no recorder listens")]
     assert judged(events=None, lost="x") == []

@@ -16,7 +16,8 @@ class MonitorAliveGate:
     due inside the window, for any device.
 
     A monitor that died takes its numbers' meaning with it: an average over the first ten seconds isn't one over sixty.
-    A source's file is `<source>.log`, or begins with its name and a dot. What a recording lost during the run is noted.
+    A source's file is `<source>.log`, or begins with its name and a dot. What a recording lost during the run is noted, and
+    what interrupted it.
     """
 
     name = "monitor-alive"
@@ -48,6 +49,10 @@ def _lost(recording: dict[str, object]) -> Iterable[Reason]:
             kept = events.get(source) if isinstance(events, dict) else None
             among = f", {kept} recorded" if isinstance(kept, int) else ""
             yield note("events-lost", f"{count} events of {source} were lost{among}", source=source, lost=count)
+    interrupted = recording.get("interrupted")
+    if isinstance(interrupted, list) and interrupted:
+        sources = " and ".join(events) if isinstance(events, dict) and events else "events"
+        yield note("recording-gap", f"{sources} were not recorded all the time: {'; '.join(map(str, interrupted))}", times=len(interrupted))
     if recording.get("problem"):
         yield note("recording-trouble", f"the recording: {recording['problem']}")
 
