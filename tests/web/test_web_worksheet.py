@@ -245,6 +245,12 @@ def test_extremes_are_jumped_to_one_after_the_other(open_page: Any) -> None:
     import time
 
     assert [first, second] == [time.strftime("%H:%M:%S", time.gmtime(each)) for each in seconds]
+    # the selected second is in the address
+    selected = when.inner_text()
+    assert "at=" in address(page)
+    page.reload()
+    drawn(page, OP)
+    assert frame(page, OP).locator(".panel-when").inner_text() == selected
 
 
 def test_two_times_are_compared(open_page: Any) -> None:
@@ -261,7 +267,11 @@ def test_two_times_are_compared(open_page: Any) -> None:
     with_before = page.locator("#compared").inner_text()
     page.click("#other-back")
     assert page.locator("#compared").inner_text() < with_before
-    assert "compare=" in address(page)
+    assert re.search(r"compare=\d+\.\.\d+&", address(page))
+    page.keyboard.press(")")
+    assert page.locator("#compared").inner_text() == with_before
+    page.keyboard.press("(")
+    assert page.locator("#compared").inner_text() < with_before
     page.keyboard.press("d")
     assert page.locator(".difference").count() == 0
 
@@ -289,6 +299,23 @@ def test_every_key_is_in_the_help(open_page: Any) -> None:
     picture(page, "help")
     page.keyboard.press("Escape")
     assert page.locator("dialog[open]").count() == 0
+
+
+def test_pages_recordings_and_colours_have_keys(open_page: Any) -> None:
+    page = open_page(part(OP, recording="<b>rec"))
+    drawn(page, OP)
+    for key, title in (("K", "Kept statistics of <b>rec"), ("A", "Alerts")):
+        page.keyboard.press(key)
+        page.get_by_role("heading", name=title).wait_for()
+        page.keyboard.press(key)
+        drawn(page, OP)
+    before = page.locator("html").get_attribute("data-theme")
+    page.keyboard.press("A")
+    page.keyboard.press("T")
+    assert page.locator("html").get_attribute("data-theme") != before
+    page.keyboard.press("A")
+    page.keyboard.press("R")
+    assert page.evaluate("document.activeElement.id") == "recording"
 
 
 def test_light_dark_narrow_and_large(open_page: Any) -> None:

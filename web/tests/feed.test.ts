@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { SeriesAnswer } from "../src/generated/api";
 import { address, ask, question, Refusal } from "../src/model/ask";
 import { answerOf, feed, problemOf, wordsOf } from "../src/model/feed";
-import { unreachable } from "../src/model/held";
+import { refusal, unreachable } from "../src/model/held";
 import { add, EMPTY, edit, type GraphSpec, recordings, SECOND, sheet, tick } from "../src/model/worksheet";
 
 const START = 1_700_000_000 * SECOND;
@@ -80,6 +80,7 @@ beforeEach(() => {
 	recordings.value = [served];
 	tick.value = null;
 	unreachable.value = false;
+	refusal.value = "";
 	sheet.value = { ...EMPTY, recording: "rec", time: { from: START, until: START + 60 * SECOND } };
 	end = feed();
 });
@@ -99,6 +100,17 @@ describe("questions", () => {
 		expect(address("stream", { statistic: ["io.ops[op]", "b"] })).toBe(
 			"/api/v1/stream?statistic=io.ops%5Bop%5D&statistic=b",
 		);
+	});
+	it("begin with the clock, whatever room is shown before it", () => {
+		add("io.ops");
+		for (const [from, until, asked] of [
+			[-30, 30, ["0", "30000000000"]],
+			[-90, -30, ["0", "1000000000"]],
+		] as const) {
+			sheet.value = { ...sheet.value, time: { from: from * SECOND, until: until * SECOND } };
+			const { from: first, to } = wordsOf(spec());
+			expect([first, to]).toEqual(asked);
+		}
 	});
 	it("that are refused say why", async () => {
 		reply = () => ({
@@ -161,6 +173,22 @@ describe("graphs that stand", () => {
 		await vi.advanceTimersByTimeAsync(10_000);
 		expect(asked).toHaveLength(1);
 	});
+	it("show nothing of the recording or statistic that they showed before", async () => {
+		add("io.ops");
+		await rest();
+		expect(answerOf(spec()).value).not.toBeNull();
+		reply = () => ({ status: 400, body: { schema: 1, error: "the other one can't be read", hint: "" } });
+		recordings.value = [served, { ...served, name: "other" }];
+		sheet.value = { ...sheet.value, recording: "other" };
+		expect(answerOf(spec()).value).toBeNull();
+		await rest();
+		expect([answerOf(spec()).value, problemOf(spec()).value]).toEqual([null, "the other one can't be read"]);
+		reply = () => ({ status: 200, body: answer("io.ops", 3) });
+		sheet.value = { ...sheet.value, recording: "rec" };
+		expect(problemOf(spec()).value).toBe("");
+		await rest();
+		expect(answerOf(spec()).value).toMatchObject({ total: 3 });
+	});
 	it("go on by themselves when the service is there again", async () => {
 		reply = () => ({ status: 0, body: null });
 		add("io.ops");
@@ -199,6 +227,36 @@ describe("graphs that follow", () => {
 		await rest();
 		expect(Source.opened.filter((each) => !each.closed)).toEqual(open);
 	});
+	it("are asked for again when they were refused: what begins to be recorded is there later", async () => {
+		reply = () => ({ status: 400, body: { schema: 1, error: "no counters were recorded yet", hint: "" } });
+		await follow(["cpu.utilization"]);
+		expect(problemOf(spec()).value).toBe("no counters were recorded yet");
+		const before = asked.length;
+		await vi.advanceTimersByTimeAsync(10_000);
+		expect(asked.length - before).toBeGreaterThanOrEqual(4);
+		expect(asked.length - before).toBeLessThanOrEqual(5);
+		reply = () => ({ status: 200, body: answer("cpu.utilization", 7) });
+		await vi.advanceTimersByTimeAsync(2500);
+		expect([problemOf(spec()).value, answerOf(spec()).value]).toMatchObject(["", { total: 7 }]);
+		const streamed = Source.opened.filter((each) => !each.closed && each.url.includes("statistic=cpu"));
+		expect(streamed).toHaveLength(1);
+		const then = asked.length;
+		await vi.advanceTimersByTimeAsync(10_000);
+		expect(asked).toHaveLength(then);
+	});
+	it("are asked for once a column by whatever name they were typed", async () => {
+		recordings.value = [{ ...served, live: true }];
+		sheet.value = { ...sheet.value, time: { live: 86_400 } };
+		add('io.ops[process="a"]');
+		reply = () => ({ status: 200, body: answer("io.ops[process=a]", asked.length) });
+		await rest();
+		const before = asked.length;
+		for (let second = 1; second <= 90; second++) {
+			Source.opened.at(-1)?.say("tick", tickOf(START + (600 + second) * SECOND));
+			await vi.advanceTimersByTimeAsync(1000);
+		}
+		expect(asked.length - before).toBeLessThanOrEqual(2);
+	});
 	it("stand while they are held, and the recording's end still moves", async () => {
 		await follow(["io.ops"]);
 		sheet.value = { ...sheet.value, time: { from: START, until: START + 60 * SECOND } };
@@ -231,6 +289,30 @@ describe("graphs that follow", () => {
 		expect(again).not.toBe(last);
 		again.onopen();
 		expect(unreachable.value).toBe(false);
+	});
+	it("say why a stream is refused until there is one", async () => {
+		await follow(["io.ops"]);
+		const close = async () => {
+			const last = Source.opened.at(-1) as Source;
+			last.readyState = 2;
+			last.onerror();
+			await vi.advanceTimersByTimeAsync(2500);
+			return Source.opened.at(-1) as Source;
+		};
+		reply = () => ({ status: 401, body: { schema: 1, error: "no token", hint: "" } });
+		await close();
+		expect([refusal.value, unreachable.value]).toEqual([expect.stringContaining("another token"), false]);
+		reply = () => ({ status: 503, body: { schema: 1, error: "too many streams", hint: "close a page" } });
+		const again = await close();
+		expect([refusal.value, unreachable.value]).toEqual(["too many streams; close a page", false]);
+		reply = () => ({ status: 200, body: answer("io.ops", 5) });
+		const before = asked.length;
+		again.onopen();
+		await rest();
+		expect([refusal.value, unreachable.value]).toEqual(["", false]);
+		expect(asked.length).toBeGreaterThan(before);
+		again.onerror();
+		expect(unreachable.value).toBe(true);
 	});
 	it("with a longer time than a stream has are asked for once a column", async () => {
 		recordings.value = [{ ...served, live: true }];

@@ -12,6 +12,7 @@ import { held } from "../src/views/graph/list";
 import { rowsOf } from "../src/views/graph/rows";
 import { amount, rate, rowWords } from "../src/views/graph/values";
 import { narrow } from "../src/views/graph/who";
+import { fitting, keyed } from "../src/views/worksheet/export";
 
 const entry = (name: string, stacks: string[], maps: string[]): StatisticFacts => ({
 	name,
@@ -121,6 +122,7 @@ describe("modes of a map", () => {
 
 describe("the left panel", () => {
 	const look = (counts: SparseCounts): Look => ({
+		about: "",
 		group: {
 			y: "latency",
 			title: "",
@@ -213,6 +215,19 @@ describe("values", () => {
 		expect(amount(0, "1")).toBe("");
 		expect(rowWords(98, 101, "", "utilization")).toBe("98 to 100 %");
 		expect(rowWords(1e6, 2e6, "ns", "latency")).toBe("1 ms to 2 ms");
+	});
+});
+
+describe("a picture", () => {
+	it("names what is told apart by colour, in the room there is", () => {
+		const item = (key: string, colour: string) => ({ key, words: "", value: 1, colour, single: true });
+		const items = [item("a", "#111111"), item("b", ""), item("3 others", "#999999")];
+		expect(keyed(items).map((each) => each.key)).toEqual(["a", "3 others"]);
+		expect(keyed(items.slice(0, 2))).toEqual([]);
+		const measure = (text: string) => text.length;
+		expect(fitting("/srv/data", 9, measure)).toBe("/srv/data");
+		expect(fitting("/srv/data", 6, measure)).toBe("…/data");
+		expect(fitting("/srv/data", 0, measure)).toBe("…");
 	});
 });
 

@@ -50,6 +50,7 @@ const group: HeatMapGroup = {
 	maps: [map],
 };
 const look: Look = {
+	about: "io.ops[latency]",
 	group,
 	map,
 	origin: 5_000_000,
@@ -94,6 +95,21 @@ describe("a heat map over time", () => {
 		expect(heat.at(15_500, 500)).toBe(null);
 	});
 
+	it("counts what is above and below as part of its column", () => {
+		const twice = { starts: cells.starts.map((start) => 2 * start), rows: cells.rows.flatMap((row) => [row, 9]) };
+		const shown = [{ ...twice, counts: twice.rows.map((_, i) => (i % 2 === 0 ? 1 : 3)) }];
+		for (const change of [{ crop: 0.05 }, { rows: { low: 0, high: 50 } }]) {
+			const heat = new Heat({ ...look, ...change, shown }, nothingHeld());
+			heat.settle({ from: 0, to: 100_000 }, box);
+			expect(heat.at(15_500, 12)).toEqual({ row: "10 20", count: "1 4 400" });
+			const narrow = { ...box, width: 100 };
+			heat.settle({ from: 0, to: 100_000 }, narrow);
+			const joined = new Heat({ ...look, ...change, shown }, nothingHeld());
+			joined.settle({ from: 0, to: 100_000 }, narrow);
+			expect(joined.at(15_500, 12)).toEqual({ row: "10 20", count: "2 8 400" });
+		}
+	});
+
 	it("keeps its colours while it moves on, until a quarter of it is new", () => {
 		const held = nothingHeld();
 		const live = (start: number, kind: Look["kind"] = "rank") =>
@@ -110,6 +126,47 @@ describe("a heat map over time", () => {
 	});
 });
 
+describe("a heat map that is moved in time", () => {
+	const at = (start: number, held = nothingHeld(), change: Partial<Look> = {}) =>
+		new Heat({ ...look, origin: look.origin + start, ...change }, held);
+	/** A span on the recording's clock, as a content has it. */
+	const of = (heat: Heat, from: number, length = 100_000) => ({
+		from: look.origin + from - heat.origin,
+		to: look.origin + from + length - heat.origin,
+	});
+	const louder = { ...cells, counts: cells.counts.map((_, i) => 1000 + i) };
+
+	it("takes colours and axis from the new answer, not from the one before in the new time", () => {
+		const held = nothingHeld();
+		const before = at(0, held);
+		before.settle(of(before, 0), box);
+		for (const by of [300_000, 60_000]) {
+			before.settle(of(before, by), box);
+			const next = at(by, held, { shown: [louder], group: { ...group, crops: [[0, 50]] } });
+			expect(next.settle(of(next, by), box)).toBe(true);
+			const fresh = at(by, nothingHeld(), { shown: [louder], group: { ...group, crops: [[0, 50]] } });
+			fresh.settle(of(fresh, by), box);
+			expect([next.scale, next.axis]).toEqual([fresh.scale, fresh.axis]);
+			expect(next.scale.counts.length).toBeGreaterThan(0);
+		}
+	});
+
+	it("holds nothing of another statistic, another label, other columns, or of an answer in which nothing was", () => {
+		const held = nothingHeld();
+		const first = at(0, held);
+		const span = { from: 0, to: 100_000 };
+		first.settle(span, box);
+		expect(at(0, held).settle(span, box)).toBe(false);
+		expect(at(0, held, { about: "zfs.arc[latency]" }).settle(span, box)).toBe(true);
+		expect(at(0, held, { map: { ...map, label: "other" } }).settle(span, box)).toBe(true);
+		expect(at(0, held, { group: { ...group, y: "size" } }).settle(span, box)).toBe(true);
+		expect(at(0, held, { group: { ...group, columns: 60 } }).settle(span, box)).toBe(true);
+		const nothing = { starts: cells.starts.map(() => 0), rows: [], counts: [] };
+		at(0, held, { shown: [nothing] }).settle(span, box);
+		expect(at(0, held).settle(span, box)).toBe(true);
+	});
+});
+
 describe("the difference of two maps", () => {
 	const signed = fc.array(fc.tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: -50, max: 50 })), {
 		minLength: COLUMNS,
@@ -121,7 +178,7 @@ describe("the difference of two maps", () => {
 			fc.property(signed, fc.constantFrom(400, 100, 50), (made, width) => {
 				const shape = geometry(group, { from: 0, to: 100_000 }, axisOf(look), { ...box, width }, { wide: 2, high: 3 });
 				const data = { starts: cells.starts, rows: made.map(([row]) => row), values: made.map(([, value]) => value) };
-				const change = changeOf(data, shape);
+				const change = changeOf({ cells: data, columns: 128, gaps: [] }, shape);
 				const plain = fill({ starts: data.starts, rows: data.rows, counts: data.values }, shape);
 				const apart = change.counts.map((value, i) => Math.abs(value * shape.joined - (plain.counts[i] ?? 0)));
 				expect(Math.max(...apart)).toBeLessThan(1e-9);
@@ -132,5 +189,30 @@ describe("the difference of two maps", () => {
 				);
 			}),
 		);
+	});
+
+	it("leaves out columns that were not compared: those in gaps and beyond the end", () => {
+		// one more each second, but nothing is known of columns 3 to 6, of 40 and of those behind the last
+		const gaps: [number, number][] = [
+			[3, 7],
+			[40, 41],
+		];
+		const known = (column: number) => !gaps.some(([from, past]) => column >= from && column < past);
+		const starts = [0];
+		for (let column = 0; column < 98; column++) starts.push((starts.at(-1) ?? 0) + Number(known(column)));
+		const count = starts.at(-1) ?? 0;
+		const answer = { cells: { starts, rows: Array(count).fill(2), values: Array(count).fill(1) }, columns: 98, gaps };
+		for (const width of [200, 50, 25, 13]) {
+			const shape = geometry(
+				{ ...group, columns: 98 },
+				{ from: 0, to: 100_000 },
+				axisOf(look),
+				{ ...box, width },
+				{ wide: 2, high: 3 },
+			);
+			const change = changeOf(answer, shape);
+			const values = new Set(change.counts.filter((value) => value !== 0));
+			expect([...values].map((value) => Math.round(value * 1e9) / 1e9)).toEqual([1]);
+		}
 	});
 });

@@ -3,9 +3,10 @@ import { beforeEach, describe, expect, it } from "vitest";
 import type { StatisticFacts } from "../src/generated/api";
 import { place, resize, shift } from "../src/model/arranging";
 import { choicesOf, search, suggestions } from "../src/model/choices";
+import { compare, moveCompared } from "../src/model/moving";
 import { breakdownOf, brokenDown, filtered, rootOf } from "../src/model/names";
-import { formatPlace, parsePlace } from "../src/model/place";
-import { readGraph, readWorksheet } from "../src/model/reading";
+import { formatPlace, parsePlace, parseSelected } from "../src/model/place";
+import { readGraph, readWorksheet, unselected } from "../src/model/reading";
 import {
 	add,
 	close,
@@ -22,7 +23,7 @@ import {
 } from "../src/model/worksheet";
 
 const spans = fc
-	.tuple(fc.integer({ min: 0, max: 2 ** 52 }), fc.integer({ min: 1, max: 2 ** 40 }))
+	.tuple(fc.integer({ min: -(2 ** 40), max: 2 ** 52 }), fc.integer({ min: 1, max: 2 ** 40 }))
 	.map(([from, length]) => ({ from, until: from + length }));
 const names = fc.string({ minLength: 1, maxLength: 40 });
 const graphs: fc.Arbitrary<GraphSpec> = fc.record({
@@ -76,6 +77,20 @@ describe("a worksheet", () => {
 				expect(parsePlace(url.hash)).toEqual(given);
 			}),
 		);
+	});
+	it("has the selected second in its address", () => {
+		fc.assert(
+			fc.property(sheets, fc.option(spans), (given, selected) => {
+				const text = `#${formatPlace(given, selected)}`;
+				expect([parsePlace(text), parseSelected(text)]).toEqual([given, selected]);
+			}),
+		);
+		for (const damaged of ["#at=5", "#at=9..5", "#at=a..b", "#at=..", "", "#at=1..2..x"])
+			expect(parseSelected(damaged)).toBeNull();
+	});
+	it("is saved with averages, since a saved one has no selected second", () => {
+		const given = { ...EMPTY, graphs: [{ ...graphOf("io.ops", "g1"), panel: "second" as const }] };
+		expect(unselected(given)).toEqual({ ...EMPTY, graphs: [graphOf("io.ops", "g1")] });
 	});
 	it("is read from anything, and is one afterwards", () => {
 		fc.assert(
@@ -150,6 +165,19 @@ describe("graphs", () => {
 			{ from: 10, until: 20 },
 			{ from: 3, until: 4 },
 		]);
+	});
+});
+
+describe("the time that is compared with", () => {
+	it("is whole, as it is saved, wherever it is moved", () => {
+		sheet.value = { ...EMPTY, time: { from: 0, until: 1001 } };
+		compare();
+		moveCompared(0.3);
+		const { compare: other } = sheet.value;
+		expect([Number.isInteger(other?.from), Number.isInteger(other?.until)]).toEqual([true, true]);
+		expect(other?.from).not.toBe(-1001);
+		compare();
+		expect(sheet.value.compare).toBeNull();
 	});
 });
 

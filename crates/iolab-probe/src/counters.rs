@@ -5,6 +5,8 @@ use crate::kstats::{self, Groups};
 use crate::peers::Peers;
 use crate::sock_diag::SockDiag;
 use iolab_core::frames::samples::Samples;
+use nix::errno::Errno;
+use std::io;
 use std::path::Path;
 
 /// Fields of a line of /proc/diskstats after the name.
@@ -81,11 +83,61 @@ type Waiting = [Samples; SOURCES.len()];
 /// What could not be read: of which source, how much of it where that is known, in words.
 pub type Missed = (&'static str, Option<u64>, &'static str);
 
+/// Whom connections are asked of.
+#[derive(Debug, Default)]
+struct Connections {
+    /// None where it is to be opened anew.
+    diag: Option<SockDiag>,
+    /// Whether there was ever an answer.
+    answered: bool,
+    /// There is nothing to be asked here.
+    none: bool,
+}
+
+impl Connections {
+    fn opened(&mut self) -> io::Result<&mut SockDiag> {
+        match self.diag.take() {
+            Some(diag) => Ok(self.diag.insert(diag)),
+            None => Ok(self.diag.insert(SockDiag::open()?)),
+        }
+    }
+
+    /// Take what became of a reading; what was missed, in words.
+    fn settle(&mut self, read: io::Result<bool>) -> Option<&'static str> {
+        match read {
+            Ok(whole) => {
+                self.answered = true;
+                (!whole).then_some("connections ended faster than the kernel could tell: what they last moved")
+            }
+            Err(error) => {
+                // a late answer to this question must not be taken for one to the next
+                self.diag = None;
+                self.none = !self.answered && is_absence(&error);
+                (!self.none).then_some("connections could not be asked for: what those moved last that ended meanwhile")
+            }
+        }
+    }
+}
+
+/// A kernel without the module for it, or a container that may not ask, other than trouble that passes.
+fn is_absence(error: &io::Error) -> bool {
+    let absent = [
+        Errno::ENOENT,
+        Errno::EPERM,
+        Errno::EACCES,
+        Errno::EOPNOTSUPP,
+        Errno::EPROTONOSUPPORT,
+        Errno::EAFNOSUPPORT,
+        Errno::ENOSYS,
+    ];
+    error.raw_os_error().is_some_and(|code| absent.contains(&Errno::from_raw(code)))
+}
+
 /// Readings that wait, by source, and what is needed for the next ones.
 #[derive(Debug, Default)]
 pub struct Counters {
     samples: Waiting,
-    tcp: Option<SockDiag>,
+    tcp: Connections,
     peers: Peers,
     groups: Groups,
     /// What could not be read since it was last taken.
@@ -95,7 +147,10 @@ pub struct Counters {
 impl Counters {
     /// Look at what there is to be read.
     pub fn start() -> Self {
-        Self { tcp: SockDiag::open().ok(), ..Self::default() }
+        let mut counters = Self::default();
+        // ends are told from here on; why it can't be opened is seen at the first reading
+        let _ = counters.tcp.opened();
+        counters
     }
 
     /// Read everything once.
@@ -117,18 +172,13 @@ impl Counters {
     }
 
     fn connections(&mut self, time_ns: i64) {
-        let Some(diag) = &mut self.tcp else { return };
-        match self.peers.read(diag, time_ns, &mut self.samples[5]) {
-            Ok(true) => {}
-            Ok(false) => {
-                self.missed.push((
-                    "tcp",
-                    None,
-                    "connections ended faster than the kernel could tell: what they last moved",
-                ));
-            }
-            // a kernel without the module for it, or a container that may not ask: there is nothing to be asked again
-            Err(_) => self.tcp = None,
+        if self.tcp.none {
+            return;
+        }
+        let (peers, samples) = (&mut self.peers, &mut self.samples[5]);
+        let read = self.tcp.opened().and_then(|diag| peers.read(diag, time_ns, samples));
+        if let Some(words) = self.tcp.settle(read) {
+            self.missed.push(("tcp", None, words));
         }
     }
 
@@ -257,6 +307,43 @@ mod tests {
         // a machine may have no file system on a device of its own, no connections to ask for, no OpenZFS
         assert!((4..=SOURCES.len()).contains(&counters.payloads().len()));
         assert!(counters.payloads().is_empty());
+    }
+
+    #[test]
+    fn what_can_not_be_asked_here_is_not_asked_again() {
+        for absent in [Errno::ENOENT, Errno::EPERM, Errno::EOPNOTSUPP] {
+            let mut counters = Counters::start();
+            assert_eq!(counters.tcp.settle(Err(absent.into())), None);
+            counters.connections(1);
+            assert!(counters.missed.is_empty() && counters.payloads().is_empty());
+        }
+    }
+
+    #[test]
+    fn trouble_with_connections_is_a_loss_and_passes() {
+        let mut counters = Counters::start();
+        counters.connections(1);
+        if counters.tcp.none {
+            return eprintln!("left out: connections can't be asked for here");
+        }
+        assert_eq!((counters.missed.len(), counters.payloads().len()), (0, 1));
+        for (time, again) in [(2, 3), (4, 5)] {
+            counters.tcp.diag = Some(SockDiag::broken());
+            counters.connections(time);
+            assert_eq!(counters.missed.iter().map(|each| each.0).collect::<Vec<_>>(), ["tcp"]);
+            assert!(counters.payloads().is_empty());
+            counters.missed.clear();
+            counters.connections(again);
+            assert_eq!((counters.missed.len(), counters.payloads().len()), (0, 1));
+        }
+        // once there was an answer, no error says that there is nothing to be asked
+        assert!(counters.tcp.settle(Err(Errno::ENOENT.into())).is_some());
+        assert!(!counters.tcp.none);
+        // nor does one that passes, at the first reading
+        let mut first = Counters::start();
+        assert!(first.tcp.settle(Err(Errno::EAGAIN.into())).is_some());
+        first.connections(1);
+        assert_eq!((first.missed.len(), first.payloads().len()), (0, 1));
     }
 
     #[test]

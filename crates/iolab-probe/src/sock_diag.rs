@@ -240,6 +240,13 @@ mod tests {
         assert_eq!(messages(&message(ERROR, &(-2i32).to_ne_bytes()), &mut |_| ()), End::Refused(2));
     }
 
+    impl SockDiag {
+        /// One that can't be asked: no socket.
+        pub fn broken() -> Self {
+            Self { asked: std::fs::File::open("/dev/null").unwrap().into(), ended: None, buffer: vec![0; BUFFER] }
+        }
+    }
+
     proptest! {
         #[test]
         fn damaged_answers_end(mut bytes in proptest::collection::vec(any::<u8>(), 0..400), at in 0usize..400, with: u8) {

@@ -154,8 +154,9 @@ def _read(events: Events, y: Y, more: Where | None = None, *, conditions: Where,
     # a trace has the command line's conditions in itself
     where = dict(more or {}) if isinstance(events, Trace) else {**conditions, **(more or {})}
     from_ns, until_ns = spans[id(events)]
+    # parts of a map are no larger than it, whatever was kept of them
     return heat(events, y, where=where, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns, low=low, high=high,
-                weight=weight, source=source)
+                weight=weight, source=source, kept=not more)
 
 
 def _maps(named: list[tuple[str, list[Events]]], y: Y, view: View, columns: int, reader: Callable[..., HeatCounts], *,

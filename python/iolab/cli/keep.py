@@ -91,7 +91,10 @@ def resume(directory: Path, statistics: tuple[str, ...], style: str) -> None:
               help="The longest sums that go; shorter ones go with them.")
 @format_option("text", "json")
 def prune(directory: Path, statistics: tuple[str, ...], before: str, tier: str, style: str) -> None:
-    """Let go of what was kept before a moment; without a name, of all statistics. The events stay as they are."""
+    """Let go of what was kept before a moment; without a name, of all statistics. The events stay as they are.
+
+    With --tier 1s or 1m, the hour that is not over goes once it is: its longer sums are made of the shorter ones.
+    """
     from ..errors import UsageError
     from ..statistics.kept.manage import listed
     from ..statistics.kept.manage import prune as pruned
@@ -101,7 +104,11 @@ def prune(directory: Path, statistics: tuple[str, ...], before: str, tier: str, 
     if not ends:
         raise UsageError("nothing was kept yet", where=directory)
     moment = parse_moment(before, min(first for first, _ in ends), max(until for _, until in ends) - 1)
-    _changed(pruned(directory, statistics, before_ns=moment, tier=tier), style)
+    rows = pruned(directory, statistics, before_ns=moment, tier=tier)
+    _changed(rows, style)
+    if tier != "1h" and any(each["first_ns"] is not None and each["first_ns"] < moment - 60 * _SECOND
+                            for row in rows if row["state"] != "pending" for each in row["tiers"] if each["tier"] == tier):
+        say("note: of the hour that is not over what is kept by the second stays until its minutes and hours are made of it")
 
 
 @command.command()

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..run.hosts import How
     from ..study.load import Study
 
-HOSTS_FILE = "hosts.json"
-
 
 class _Runtime(click.ParamType):  # type: ignore[type-arg]
     """A duration as a study writes it; kept as typed."""
@@ -50,8 +48,9 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
               help="A key of [target], such as path=/mnt/x; 'KEY=' takes it out; repeatable.")
 @click.option("--workload", metavar="KEY=VALUE", multiple=True,
               help="A key of [workload], such as options.size=64m; 'KEY=' takes it out; repeatable.")
-@click.option("--host", "host_words", metavar="HOST", multiple=True,
-              help="Where to measure: rig:NAME, USER@HOST[:PORT] by ssh, or local, the default; repeatable: side by side.")
+@click.option("--host", "named", metavar="HOST", multiple=True,
+              help="Where to measure: rig:NAME, USER@HOST[:PORT] by ssh, or local, the default; repeatable: side by side. "
+                   "With --resume: where it was begun.")
 @click.option("--a-a", "again", is_flag=True, help="Measure the baseline twice, again as <baseline>-again: what shows there is noise.")
 @click.option("--dry-run", is_flag=True, help="Print the plan, and what would be overwritten; do nothing.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="How --dry-run prints.")
@@ -61,7 +60,7 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
 @click.option("--destructive", is_flag=True, help="Allow block devices named by the study to be overwritten.")
 @click.option("--force", is_flag=True, help="With --destructive: also where they hold data. With --resume: also on a changed machine.")
 def command(study: Path, output: Path | None, only: tuple[str, ...], variants: tuple[str, ...], repetitions: int | None,
-            runtime: str | None, seed: int | None, target: tuple[str, ...], workload: tuple[str, ...], host_words: tuple[str, ...],
+            runtime: str | None, seed: int | None, target: tuple[str, ...], workload: tuple[str, ...], named: tuple[str, ...],
             again: bool, dry_run: bool, style: str, resume: bool, fail_fast: bool, trust: bool, destructive: bool, force: bool) -> int:
     """Do a study: every cell of it in every block, watched, each run's evidence kept.
 
@@ -69,6 +68,7 @@ def command(study: Path, output: Path | None, only: tuple[str, ...], variants: t
     docs/reference/study.md has every key of a study.
     """
     from ..errors import UsageError
+    from ..results.hosts import host_words, read_hosts
     from ..run.hosts import How
     from ..study.adapt import Changes, parse_only, parse_target
     from . import run_hosts
@@ -78,22 +78,15 @@ def command(study: Path, output: Path | None, only: tuple[str, ...], variants: t
     if style != "text" and not dry_run:
         raise UsageError("--format is for --dry-run", hint="iolab show RESULTS --format json tells what was measured")
     how = How(changes, resume=resume, fail_fast=fail_fast, destructive=destructive, force=force)
+    place = run_hosts.place(study, output)
     with contextlib.ExitStack() as stack:
-        hosts = run_hosts.opened(_again_on(output, host_words) if resume else host_words or ("local",), stack)
-        if len(hosts) == 1 and not (output is not None and (output / HOSTS_FILE).exists()):
+        hosts = run_hosts.opened(named or (host_words(place) if resume else ()) or ("local",), stack)
+        if len(hosts) == 1 and read_hosts(place) is None:
             return _on_one(study, output, next(iter(hosts.values())), how, dry_run, style, trust)
         studies, ends = run_hosts.loaded_on(study, hosts, how)
         if dry_run:
-            return run_hosts.print_plans(studies, ends, output, style, hosts)
-        return run_hosts.run_all(study, studies, ends, output, hosts, how, lambda loaded: _agreed(loaded, trust))
-
-
-def _again_on(output: Path | None, words: tuple[str, ...]) -> tuple[str, ...]:
-    """The hosts that a study goes on on: those named, else those that it was begun on."""
-    from ..results.hosts import read_hosts
-
-    known = None if words or output is None else read_hosts(output)
-    return words or (("local",) if known is None else tuple(known.words.values()))
+            return run_hosts.print_plans(studies, ends, place, style, hosts)
+        return run_hosts.run_all(study, studies, ends, place, hosts, how, lambda loaded: _agreed(loaded, trust))
 
 
 def _on_one(study: Path, output: Path | None, host: Host, how: How, dry_run: bool, style: str, trust: bool) -> int:

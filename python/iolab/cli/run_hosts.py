@@ -39,6 +39,13 @@ def opened(words: tuple[str, ...], stack: ExitStack) -> dict[str, Host]:
     return hosts
 
 
+def place(study: Path, output: Path | None) -> Path:
+    """Where a study's results go: where a user said, else results/NAME. StudyError where the file can't be read."""
+    from ..study.load import study_name
+
+    return output if output is not None else Path("results") / study_name(study)
+
+
 def loaded_on(study: Path, hosts: Mapping[str, Host], how: How) -> tuple[dict[str, Study], dict[str, IolabError]]:
     """The study as it comes out on each host, and why it doesn't on those that can't be reached; StudyError for a wrong one."""
     from ..errors import RunError
@@ -54,14 +61,14 @@ def loaded_on(study: Path, hosts: Mapping[str, Host], how: How) -> tuple[dict[st
     return found, ends
 
 
-def print_plans(studies: Mapping[str, Study], ends: Mapping[str, IolabError], output: Path | None, style: str,
+def print_plans(studies: Mapping[str, Study], ends: Mapping[str, IolabError], output: Path, style: str,
                 hosts: Mapping[str, Host]) -> int:
     """What would be done on each host; the worst exit code."""
     from ..run.dry_run import preview
 
     plans: dict[str, Any] = {}
     for name, study in studies.items():
-        plan = preview(study, _place(study, output) / name, hosts[name])
+        plan = preview(study, output / name, hosts[name])
         plans[name] = plan.as_data()
         if style == "text":
             click.echo(f"{name}:")
@@ -72,7 +79,7 @@ def print_plans(studies: Mapping[str, Study], ends: Mapping[str, IolabError], ou
     return _told(ends)
 
 
-def run_all(study: Path, studies: Mapping[str, Study], ends: Mapping[str, IolabError], output: Path | None, hosts: Mapping[str, Host],
+def run_all(study: Path, studies: Mapping[str, Study], ends: Mapping[str, IolabError], output: Path, hosts: Mapping[str, Host],
             how: How, agreed: Callable[[Study], bool]) -> int:
     """Do it on each host that is there; the worst exit code."""
     from dataclasses import replace
@@ -87,22 +94,17 @@ def run_all(study: Path, studies: Mapping[str, Study], ends: Mapping[str, IolabE
         return _told(ends)
     first = next(iter(studies.values()))
     how = replace(how, trusted=agreed(first))
-    place = _place(first, output)
     console = Console(stderr=True, highlight=False)
     with shared_progress(console) as progress:
         bars = {name: Bar(console, host=name, progress=progress) for name in studies}
         for name, error in ends.items():
             console.print(f"{name}: not measured: {_without_name(error, name)}", soft_wrap=True, markup=False)
-        failed = run_on_hosts(study, place, {name: hosts[name] for name in studies}, bars, how)
-    forget_if_unused(place)
+        failed = run_on_hosts(study, output, {name: hosts[name] for name in studies}, bars, how)
+    forget_if_unused(output)
     results = [bars[name].result for name in studies if name not in failed]
     codes = [_told({**ends, **failed}, said=set(ends)), *(RunError.exit_code for result in results if result is not None and result.failed)]
     interrupted = any(result is None or result.interrupted for result in results)
     return INTERRUPTED if interrupted else max(codes)
-
-
-def _place(study: Study, output: Path | None) -> Path:
-    return output if output is not None else Path("results") / study.name
 
 
 def _told(ends: Mapping[str, IolabError], said: set[str] | frozenset[str] = frozenset()) -> int:

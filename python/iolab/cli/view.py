@@ -38,13 +38,13 @@ def serving_options(function: Decorated) -> Decorated:
 @serving_options
 def command(paths: tuple[Path, ...], port: int | None, address: str | None, metrics: tuple[str, ...], token_file: Path | None,
             alert_commands: Path | None) -> None:
-    """Show recordings, traces and the recordings of results in a browser, and to programs.
+    """Show recordings, traces and the recordings of results, of each host, in a browser, and to programs.
 
-    What was recorded is not changed; worksheets are saved in the user's own directory.
+    Events are not changed; statistics that are kept of a recording can be, from the page. Worksheets and alerts are saved in the user's own
+    directory.
 
     Prints one address with its token; Ctrl-C ends it. A recording that grows is followed.
     """
-    from ..results.hosts import parts_of
     from ..server import page
     from ..server.commands import read_commands
     from ..server.desk import at_home
@@ -52,7 +52,7 @@ def command(paths: tuple[Path, ...], port: int | None, address: str | None, metr
     from ..server.store import Store
 
     page.check()
-    desk = at_home(Store([place for path in paths for place in parts_of(path)]), read_commands(alert_commands))
+    desk = at_home(Store(paths), read_commands(alert_commands))
     listener = listening(address, port, token_file)
     serve(desk, listener, metrics=metrics, ready=lambda: announce(listener))
 

@@ -28,7 +28,8 @@ class Budget:
 
 @dataclass(frozen=True)
 class Retention:
-    """What is kept: the newest segments, up to so many bytes and so many seconds back; None for no limit."""
+    """What is kept: the newest segments, up to so many bytes and so many seconds back; None for no limit. Default maps of
+    those that are gone stay for 90 days and take a tenth of the bytes at most (`recording.retention`)."""
 
     bytes: int | None = 10 << 30
     age_s: float | None = 7 * 86400.0

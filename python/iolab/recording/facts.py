@@ -26,10 +26,10 @@ class Facts:
         sessions: spans in which something recorded live: from_ns, until_ns (None while it lasts, or until the next writer sees
             that it was killed), monotonic_ns and realtime_ns of one moment. None of an import.
         sources: facts of each source by its name.
-        retention: limits `bytes` and `age_s`, None for no limit.
+        retention: limits `bytes` and `age_s`, None for no limit; perhaps `maps_bytes` and `maps_age_s` (see `retention.map_limits`).
         origin: kind "record", "import" or "run", and more of it.
         dropped: what retention removed, if anything: through (number of the last segment removed), until_ns, segments, events,
-            bytes.
+            bytes; maps_until_ns and maps_from_ns, of default maps that went and of the oldest left of a segment that is gone.
     """
 
     host: str
@@ -43,7 +43,7 @@ class Facts:
 
     @property
     def dropped_through(self) -> int:
-        """Segments up to this number were removed by retention; their default maps remain."""
+        """Segments up to this number were removed by retention; their default maps remain for longer."""
         return int((self.dropped or {}).get("through", 0))
 
     def as_json(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .facts import Facts
+from .facts import Facts, read_facts
 from .hot import read_hot
 from .layout import KINDS, LOSSES, MAPS, Kind, hot_file, hot_numbers, sealed_file, sealed_numbers, telling
 from .lines import append_line
@@ -14,9 +14,9 @@ from .segments import write_segment
 
 
 def highest_number(directory: Path) -> int:
-    """The highest number that a segment has or had; 0 where there is none."""
+    """The highest number that a segment has or had; 0 where there is none. What retention removed may have left no file."""
     folders = [*(directory / kind for kind in KINDS), *(directory / MAPS).glob("*")]
-    return max([0, *(number for kind in KINDS for number in hot_numbers(directory, kind)),
+    return max([read_facts(directory).dropped_through, *(number for kind in KINDS for number in hot_numbers(directory, kind)),
                 *(number for folder in folders for number in sealed_numbers(folder))])
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ResultsError
 from .manifest import FILE as MANIFEST_FILE
-from .manifest import Manifest, write_atomically
+from .manifest import Manifest, read_manifest, write_atomically
 from .model import Run
 
 if TYPE_CHECKING:
@@ -42,13 +43,26 @@ def read_hosts(directory: Path) -> Hosts | None:
                                hint="open it with that version")
         words = {str(name): str(word) for name, word in data["hosts"].items()}
         reproduce = [str(word) for word in data["reproduce"]]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ResultsError(f"is damaged: {error!r}"[:200], where=path) from None
     if not words or any(not name or "/" in name or name in (".", "..") for name in words):
         raise ResultsError("is damaged: no names of hosts", where=path)
     return Hosts(words, reproduce)
+
+
+def host_words(directory: Path) -> tuple[str, ...]:
+    """What names, on a command line, the hosts that a study was begun on, by `hosts.json` or the command that made the results.
+
+    Empty where none was named: begun on this machine, or not at all. ResultsError where either file is damaged.
+    """
+    hosts = read_hosts(directory)
+    if hosts is not None:
+        return tuple(hosts.words.values())
+    if not (directory / MANIFEST_FILE).exists():
+        return ()
+    return tuple(word for flag, word in pairwise(read_manifest(directory).reproduce) if flag == "--host")
 
 
 def write_hosts(directory: Path, hosts: Hosts) -> None:

@@ -19,8 +19,10 @@ from ..hosts.facts import boot_id
 from ..results.evidence import read_plan, run_directories
 from ..results.manifest import FILE as MANIFEST_FILE
 from ..results.manifest import Manifest, read_manifest
+from ..results.model import RunPlan
 from ..study.adapt import Changes
 from ..study.load import Study, load_study
+from ..targets.made import SUFFIX as MADE
 from ..targets.made import clean_leftovers
 from .journal import FILE as JOURNAL_FILE
 from .journal import Journal, read_journal
@@ -38,11 +40,13 @@ class Past:
         events: of the journal, in order.
         done: number of each finished run to its name.
         planned: number of each run to the name that it was planned under last.
+        host: name of the host that the latest of it was done on; None where neither journal nor evidence tells.
     """
 
     events: Sequence[Mapping[str, Any]]
     done: Mapping[int, str]
     planned: Mapping[int, str]
+    host: str | None = None
 
     @property
     def begun(self) -> bool:
@@ -94,13 +98,31 @@ def recorded_study(directory: Path, path: Path, changes: Changes | None, host: H
 def read_past(directory: Path) -> Past:
     """What is there, by the evidence; a journal that was lost costs the order of events, not the runs."""
     events = read_journal(directory)[0] if (directory / JOURNAL_FILE).exists() else []
-    done = {}
+    done, host = {}, None
     for run_dir in run_directories(directory):
-        if _status(run_dir) == "finished" and (number := _number(run_dir.name)) is not None:
-            done[number] = run_dir.name
+        plan, number = _plan(run_dir), _number(run_dir.name)
+        if plan is not None and plan.status == "finished" and number is not None:
+            done[number], host = run_dir.name, plan.host
     planned = {number: event["run"] for event in events
                if event["event"] == "planned" and (number := _number(str(event.get("run", "")))) is not None}
-    return Past(events, done, planned)
+    said = [event["host"] for event in events if event["event"] in ("opened", "resumed", "started") and isinstance(event.get("host"), str)]
+    return Past(events, done, planned, said[-1] if said else host)
+
+
+def check_host(past: Past, host: Host, directory: Path, force: bool) -> None:
+    """UsageError where the study was done on another host until now. `force` goes on, unless something of it is left over there.
+
+    To be called before `clear`: what is on record as made there can't be found from elsewhere, and its record would go.
+    """
+    if past.host is None or past.host == host.name:
+        return
+    what = f"the study was begun on host '{past.host}', not on '{host.name}'"
+    if any(directory.glob(f"*{MADE}")):
+        raise UsageError(f"{what}, and what it left over there can be removed from there alone", where=directory,
+                         hint="go on there: name that host with --host")
+    if not force:
+        raise UsageError(what, where=directory, hint="go on there: name that host with --host; run here into another directory with -o; or "
+                                                     "go on here with --force: later runs are marked as of another environment")
 
 
 def clear(directory: Path, past: Past, journal: Journal, host: Host, mark: str, noticed: Callable[[str], None]) -> None:
@@ -183,12 +205,17 @@ def _end_leftovers(events: Sequence[Mapping[str, Any]], journal: Journal, host: 
             noticed(f"ended {len(ended)} process{'es' if len(ended) > 1 else ''} that the killed study had left (of {of})")
 
 
-def _status(run_dir: Path) -> str | None:
+def _plan(run_dir: Path) -> RunPlan | None:
     """What `run.json` says, None where there is none or it is damaged."""
     try:
-        return read_plan(run_dir).status
+        return read_plan(run_dir)
     except FormatError:
         return None
+
+
+def _status(run_dir: Path) -> str | None:
+    plan = _plan(run_dir)
+    return None if plan is None else plan.status
 
 
 def _free_place(aside: Path, name: str) -> Path:

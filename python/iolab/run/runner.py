@@ -28,7 +28,7 @@ from .interrupts import Interrupts
 from .journal import Journal
 from .progress import Outcome, ProgressListener
 from .record import RunEnd
-from .resume import NOTHING, STUDY_FILE, Past, check_surroundings, clear, drifted, read_past
+from .resume import NOTHING, STUDY_FILE, Past, check_host, check_surroundings, clear, drifted, read_past
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,11 @@ class StudyRunner:
     def run(self, interrupts: Interrupts, reproduce: Sequence[str]) -> Outcome:
         """Check tools, jobs and targets; write what the results are; do the runs that are missing.
 
-        Raises RunError before anything is written where nothing could be measured, UsageError where a study can't be resumed here.
+        Raises RunError before anything is written where nothing could be measured, UsageError where a study can't be resumed here: it
+        was begun on another host, or in another environment.
         """
         past = read_past(self._directory) if self._options.resume else NOTHING
+        check_host(past, self._host, self._directory, self._options.permissions.force)
         clear(self._directory, past, self._journal, self._host, self._commands.mark, self._listener.noticed)
         plan = plan_runs(self._study, self._equipment.seconds)
         missing = [run for run in plan.runs if run.number not in past.done]
@@ -129,7 +131,8 @@ class StudyRunner:
     def _note_ground(self, event: str, missing: Sequence[PlannedRun], ground: _Ground, planned: Mapping[int, str], **data: Any) -> None:
         """The event with what runs are done on, and under which names the missing ones are planned by now."""
         self._journal.write_all([
-            (event, {"study": self._study.name, "boot": boot_id(self._host), "surroundings": ground.surroundings, **data}),
+            (event, {"study": self._study.name, "host": self._host.name, "boot": boot_id(self._host),
+                     "surroundings": ground.surroundings, **data}),
             *(("planned", {"run": ground.names[run.number], "variant": run.cell.variant, "factors": dict(run.cell.factors),
                            "block": run.block}) for run in missing if planned.get(run.number) != ground.names[run.number])])
 

@@ -38,7 +38,7 @@ def run_study(path: Path, output: Path | None = None, *, listener: ProgressListe
         changes: what differs from the file; kept with the results, so that `resume` needs none.
         resume: go on with the results that are there: runs that are missing, failed or were killed are done. Begins where there are none.
         fail_fast: stop at the first run that fails.
-        destructive, force: see `targets.base.Permissions`; `force` also resumes in an environment that changed.
+        destructive, force: see `targets.base.Permissions`; `force` also resumes in an environment that changed, or on another host.
         trusted: whether the study's commands may run; a text agreed to before needs no leave.
 
     Raises StudyError for a wrong study, UsageError where the directory holds results already or can't be resumed, ResultsError where

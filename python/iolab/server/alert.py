@@ -28,7 +28,7 @@ class Command(Model):
 
 
 class Keep(Model):
-    """Keep a statistic for so many minutes, with all that tracing it takes."""
+    """Keep a statistic for so many minutes, made of what is being recorded."""
 
     do: Literal["record"]
     statistic: Text
@@ -91,7 +91,7 @@ class AlertLine(Model):
 
 
 class AlertLog(Whole):
-    """The latest lines, the oldest first; `left`: how many earlier ones there are."""
+    """The latest lines, the oldest first; `left`: how many earlier ones are still in the log."""
 
     lines: list[AlertLine]
     left: int

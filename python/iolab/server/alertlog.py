@@ -13,7 +13,6 @@ from .alert import AlertLine, AlertLog
 
 LARGEST = 4 << 20
 """Bytes after which the file becomes `.1`, in place of what that was."""
-TAIL = 1 << 20
 MOST = 1000
 """Lines of an answer: the latest."""
 
@@ -36,24 +35,42 @@ class LogFile:
                     file.write(data)
                     full = file.tell() > LARGEST
                 if full:
-                    self.path.replace(self.path.with_name(f"{self.path.name}.1"))
+                    self.path.replace(self._before)
         except OSError as error:
             raise IolabError(f"the log of alerts can't be written: {error.strerror}", where=self.path) from None
 
     def latest(self) -> AlertLog:
-        """The latest lines, the oldest first; damaged ones are left out, as is one that is still being written."""
+        """The latest lines, the oldest first, of the file and of that before it; damaged ones are left out, as is one that is still being
+        written."""
         try:
-            with self.path.open("rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                start = file.seek(max(0, size - TAIL))
-                data = file.read(TAIL)
-        except FileNotFoundError:
-            return AlertLog(lines=[], left=0)
+            now, then = _opened(self.path), _opened(self._before)
         except OSError as error:
             raise FormatError(f"the log of alerts can't be read: {error.strerror}") from None
-        texts = data.split(b"\n")[1 if start else 0:-1]
-        found = [line for line in (_line(text) for text in texts) if line is not None]
-        return AlertLog(lines=found[-MOST:], left=max(0, len(found) - MOST))
+        # another service may have moved the file between the two
+        parts = [then[1], now[1]] if now[0] != then[0] else [now[1]]
+        texts = [text for data in parts for text in data.split(b"\n")[:-1]]
+        found: list[AlertLine] = []
+        while texts and len(found) < MOST:
+            line = _line(texts.pop())
+            if line is not None:
+                found.append(line)
+        return AlertLog(lines=found[::-1], left=len(texts))
+
+    @property
+    def _before(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.1")
+
+
+def _opened(path: Path) -> tuple[int | None, bytes]:
+    """(which file it is, None for none; its whole content). One that somebody else let grow is cut to its end."""
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            start = file.seek(max(0, status.st_size - 2 * LARGEST))
+            data = file.read(2 * LARGEST)
+    except FileNotFoundError:
+        return None, b""
+    return status.st_ino, data.partition(b"\n")[2] if start else data
 
 
 def _line(text: bytes) -> AlertLine | None:

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import threading
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,14 +27,18 @@ class Commands:
         self._words = dict(words or {})
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._lock = threading.Lock()
+        self._closed = threading.Event()
 
     @property
     def names(self) -> list[str]:
         """Names that actions may use."""
         return sorted(self._words)
 
-    def run(self, name: str, facts: Mapping[str, str]) -> str:
-        """Start one, with what happened in its environment; why it was not started, empty where it was."""
+    def run(self, name: str, facts: Mapping[str, str], failed: Callable[[str], None] = lambda words: None) -> str:
+        """Start one, with what happened in its environment; why it was not started, empty where it was.
+
+        `failed` is told, from another thread, how one that was started failed; nothing of one that `close` ended.
+        """
         words = self._words.get(name)
         if words is None:
             return f"there is no command '{name}'"
@@ -47,21 +51,25 @@ class Commands:
             except (OSError, ValueError) as error:
                 return f"command '{name}' can't be started: {getattr(error, 'strerror', None) or error}"
             self._running[name] = process
-        threading.Thread(target=_awaited, args=(process,), daemon=True).start()
+        threading.Thread(target=self._await, args=(name, process, failed), daemon=True).start()
         return ""
 
     def close(self) -> None:
         """End what still runs."""
+        self._closed.set()
         with self._lock:
             for process in self._running.values():
                 _ended(process)
 
-
-def _awaited(process: subprocess.Popen[bytes]) -> None:
-    try:
-        process.wait(LONGEST_S)
-    except subprocess.TimeoutExpired:
-        _ended(process)
+    def _await(self, name: str, process: subprocess.Popen[bytes], failed: Callable[[str], None]) -> None:
+        try:
+            code = process.wait(LONGEST_S)
+        except subprocess.TimeoutExpired:
+            _ended(process)
+            failed(f"command '{name}' took more than {LONGEST_S:g} s and was ended")
+            return
+        if code and not self._closed.is_set():
+            failed(f"command '{name}' " + (f"failed with exit code {code}" if code > 0 else f"was ended by signal {-code}"))
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""What can be changed through the service: worksheets, and what is kept. Each path with its document and the function that does it."""
+"""What can be changed through the service: worksheets, alerts, what is kept. Each path with its document and the function that does it."""
 
 from __future__ import annotations
 

@@ -13,6 +13,9 @@ from .models import Model, Whole
 from .sheet import Moment, Text
 from .store import Store
 
+WORK_S = 5.0
+"""Seconds for which a request makes what is to be kept of a recording at rest; what is left then is told as pending."""
+
 
 class KeptTier(Model):
     """What is kept in columns of one length, and for how long; times in ns on the recording's clock, null where there is nothing."""
@@ -87,27 +90,27 @@ def kept(store: Store, words: Words) -> Kept:
 
 def add(store: Store, change: KeepAdd) -> Kept:
     """Keep another one."""
-    return _changed(store, change, lambda path, names: manage.add(path, names, backfill=change.backfill))
+    return _changed(store, change, lambda path, names: manage.add(path, names, backfill=change.backfill, work_s=WORK_S))
 
 
 def pause(store: Store, change: KeepChange) -> Kept:
     """Pause one."""
-    return _changed(store, change, manage.pause)
+    return _changed(store, change, lambda path, names: manage.pause(path, names, work_s=WORK_S))
 
 
 def resume(store: Store, change: KeepChange) -> Kept:
     """Go on with one."""
-    return _changed(store, change, manage.resume)
+    return _changed(store, change, lambda path, names: manage.resume(path, names, work_s=WORK_S))
 
 
 def drop(store: Store, change: KeepChange) -> Kept:
     """Remove one with all that was kept of it."""
-    return _changed(store, change, manage.drop)
+    return _changed(store, change, lambda path, names: manage.drop(path, names, work_s=WORK_S))
 
 
 def prune(store: Store, change: KeepPrune) -> Kept:
     """Remove what is older."""
-    return _changed(store, change, lambda path, names: manage.prune(path, names, before_ns=change.before_ns))
+    return _changed(store, change, lambda path, names: manage.prune(path, names, before_ns=change.before_ns, work_s=WORK_S))
 
 
 def _changed(store: Store, change: _Change, act: Callable[[Path, list[str]], list[dict[str, Any]]]) -> Kept:

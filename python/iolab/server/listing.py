@@ -52,15 +52,16 @@ def _of_trace(store: Store, name: str) -> RecordingFacts:
 def _of_recording(store: Store, name: str) -> RecordingFacts:
     recording = store.recording(name)
     assert recording is not None
-    facts, span = recording.facts, recording.span()
+    facts, span = recording.facts, store.ends(name)
+    held = span != (0, 0)
     events: Counter[str] = Counter()
     samples: Counter[str] = Counter()
     for counter, segments in ((events, recording.segments()), (samples, recording.sample_segments())):
         for segment in segments:
             counter.update(segment.sources)
     return RecordingFacts(name=name, kind="recording", host=facts.host, clock=facts.clock, live=is_live(store, name),
-                          first_ns=span[0] if span else None, last_ns=span[1] if span else None, events=dict(events),
-                          samples=dict(samples), problem="")
+                          first_ns=span[0] if held else None, last_ns=span[1] if held else None, events=dict(events), samples=dict(samples),
+                          problem="")
 
 
 def is_live(store: Store, name: str) -> bool:

@@ -86,7 +86,8 @@ class Exporter:
         since = each.until_ns
         if until <= (first if since is None else since):
             return
-        answer = query(opened, each.statistic, from_ns=since, until_ns=until, columns=1)
+        # what is kept has wider buckets and whole seconds: parts of it would not add up
+        answer = query(opened, each.statistic, from_ns=since, until_ns=until, columns=1, kept=False)
         if isinstance(answer, HeatCounts):
             each.histogram = each.histogram or Histogram(_SIZE if answer.y == "size" else _TIME, native=answer.y != "size")
             _add(each.histogram, answer)
@@ -108,7 +109,7 @@ class Exporter:
                 recording = self._store.recording(name)
                 if recording is None:
                     continue
-                ends.append(Sample((("recording", name),), self._store.ends(name)[1] / 1e9))
+                ends.append(Sample((("recording", name),), (recording.span() or (0, 0))[1] / 1e9))
                 kinds: dict[str, int] = {}
                 for loss in recording.losses():
                     kinds[loss["kind"]] = kinds.get(loss["kind"], 0) + (loss["count"] or 0)

@@ -31,9 +31,11 @@ class Problem(Whole):
 
 
 class RecordingFacts(Model):
-    """Something that is served. Times are ns on its own clock, null where it holds no event; `clock` says whether they count from 1970.
+    """Something that is served. Times are ns on its own clock, null where it holds nothing; `clock` says whether they count from 1970.
 
-    `live`: whether it is still being recorded. events, samples: by source. `problem`: why it can't be read, else empty.
+    first_ns: of what is kept where that goes back further than events. last_ns: of the latest event; of what is being recorded how far
+    that is, though no I/O came lately. `live`: whether it is still being recorded. events, samples: by source. `problem`: why it can't be
+    read, else empty.
     """
 
     name: str

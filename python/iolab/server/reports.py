@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 from collections.abc import Callable
@@ -19,32 +20,49 @@ from ..results.cache import evidence_key
 from ..results.open import Results
 from .listing import run_of
 from .store import NotServed, Store
-from .work import Workers
+from .work import Busy, Workers
 
 PATH = "/report/{name}"
+MOST_WAITING = 16
+"""Requests that wait while a report is made; more are refused."""
 
 _POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]+)"')
 
 
 class Reports:
-    """The pages of a store's results, each kept until its evidence changes."""
+    """The pages of a store's results, each kept until its evidence changes. Safe to use from several threads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._lock = threading.Lock()
+        self._making = threading.Lock()
         self._held: dict[str, tuple[str, str]] = {}
 
+    def held(self, name: str) -> str | None:
+        """A report that was made of the evidence as it is, None where it has to be made. NotServed where there are no results of that
+        name."""
+        key = evidence_key(self._path(name))
+        held = self._held.get(name)
+        return held[1] if held is not None and held[0] == key else None
+
     def page(self, name: str) -> str:
-        """A report. NotServed where there are no results of that name."""
+        """A report, made where it has to be; Busy while another one is. NotServed where there are no results of that name."""
+        held = self.held(name)
+        if held is not None:
+            return held
+        if not self._making.acquire(blocking=False):
+            raise Busy
+        try:
+            key, path = evidence_key(self._path(name)), self._path(name)
+            self._held[name] = key, self._made(name, path)
+            return self._held[name][1]
+        finally:
+            self._making.release()
+
+    def _path(self, name: str) -> Path:
         path = self._store.results.get(name)
         if path is None:
             raise NotServed(f"there is no report '{name[:80]}'", hint=f"there are {', '.join(self._store.results) or 'none'}")
-        with self._lock:
-            key = evidence_key(path)
-            held = self._held.get(name)
-            if held is None or held[0] != key:
-                held = self._held[name] = key, self._made(name, path)
-            return held[1]
+        return path
 
     def _made(self, name: str, path: Path) -> str:
         # charts take long to load
@@ -78,10 +96,25 @@ class Reports:
 
 
 def endpoint(reports: Reports, pool: Workers) -> Callable[[Request], Any]:
-    """A report as a page; what it may do is what it says itself, and no more."""
+    """A report as a page; what it may do is what it says itself, and no more. Reports are made one at a time, in one of the threads: who
+    waits for them occupies none."""
+    turn = asyncio.Lock()
+    waiting = 0
+
+    async def made(name: str) -> str:
+        nonlocal waiting
+        if waiting >= MOST_WAITING:
+            raise Busy
+        waiting += 1
+        try:
+            async with turn:
+                return await pool.run(lambda: reports.page(name))
+        finally:
+            waiting -= 1
 
     async def answer(request: Request) -> Response:
-        html = await pool.run(lambda: reports.page(request.path_params["name"]))
+        name = request.path_params["name"]
+        html = await pool.run(lambda: reports.held(name)) or await made(name)
         policy = _POLICY.search(html)
         allowed = policy[1] if policy else "default-src 'none'"
         return Response(html, media_type="text/html", headers={"content-security-policy": f"{allowed}; frame-ancestors 'none'"})

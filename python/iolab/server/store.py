@@ -12,6 +12,9 @@ from ..recording.layout import is_recording
 from ..recording.opened import open_events
 from ..recording.recording import Recording
 from ..recording.trace import STDIN, Summary, Trace
+from ..results.hosts import parts_of
+from ..statistics.coverage import QUIET_NS, told_ns
+from ..statistics.kept.answering import span_of
 
 Opened: TypeAlias = "Trace | Recording"
 
@@ -30,11 +33,12 @@ class Store:
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        """Each path is a recording, a trace, or a results directory, which stands for the recordings in it. Errors as `open_events`."""
+        """Each path is a recording, a trace, or a results directory, which stands for the recordings in it; one of several hosts stands
+        for the results of those that have some. Errors as `open_events`, ResultsError where `hosts.json` is damaged."""
         self._paths: dict[str, Path] = {}
         self._of: dict[str, str] = {}
         self.results: dict[str, Path] = {}
-        for path in paths:
+        for path in [part for given in paths for part in _parts(given)]:
             if path == STDIN:
                 raise UsageError("standard input can be read only once", hint="save the trace into a file first")
             inside = _inside(path)
@@ -83,10 +87,14 @@ class Store:
         return held[1]
 
     def ends(self, name: str) -> tuple[int, int]:
-        """(first, last) ns of its events; (0, 0) of what is empty."""
+        """(first, last) ns of its events and of what is kept of earlier ones; (0, 0) of what is empty.
+
+        A recording that goes on ends with the latest of its events, samples and what its writer told, though no I/O came lately.
+        """
         opened = self.open(name)
         if not isinstance(opened, Trace):
-            return opened.span() or (0, 0)
+            span = span_of(opened)
+            return (0, 0) if span is None else (span[0], max(span[1], _told(opened)))
         facts = self.summary(name).facts
         return (0, 0) if facts["first_ns"] is None else (facts["first_ns"], facts["last_ns"])
 
@@ -120,10 +128,26 @@ class Store:
         return name
 
 
+def _parts(path: Path) -> list[Path]:
+    """The results of several hosts that have recordings; any other path is itself."""
+    parts = parts_of(path)
+    return [part for part in parts if _inside(part)] or parts
+
+
 def _inside(path: Path) -> list[Path]:
     """The recordings in a directory of results; none of anything else."""
     inner = path / "recordings"
     return [each for each in sorted(inner.iterdir()) if is_recording(each)] if not is_recording(path) and inner.is_dir() else []
+
+
+def _told(recording: Recording) -> int:
+    """Until when a recording that goes on was recorded, 0 of one at rest."""
+    sessions = recording.facts.sessions
+    if not sessions or sessions[-1].get("until_ns") is not None:
+        return 0
+    last = max((each.last_ns for each in (*recording.segments(), *recording.sample_segments())), default=0)
+    told = told_ns(recording)
+    return told if told is not None and last < told <= last + QUIET_NS else last
 
 
 def _label(path: Path) -> str:

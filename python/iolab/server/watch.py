@@ -8,10 +8,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ..errors import FormatError, IolabError, UsageError
+from ..recording.facts import read_facts
 from ..statistics.answers import Series
 from ..statistics.kept import manage
+from ..statistics.kept.keeper import ahead_ns
 from ..statistics.names import parse
 from ..statistics.plain import number
 from ..statistics.query import query
@@ -30,14 +33,21 @@ SETTLE = 2 * SECOND
 LONGEST = 30 * SECOND
 """Of what came since the last look, at most so much; what is before is not judged."""
 PERIOD = 1.0
+PASSING = 10 * SECOND
+"""What prevents judging for less time is not said of an alert that is raised."""
 
 
 @dataclass
 class _Watched:
+    """An alert, and how it stood when it could be judged last. problem: why it can't be now, since `problem_ns`; told: whether that was
+    said."""
+
     alert: Alert
     standing: Standing = field(default_factory=Standing)
     seen_ns: int = 0
     problem: str = ""
+    problem_ns: int = 0
+    told: bool = False
 
 
 class Watch:
@@ -50,7 +60,6 @@ class Watch:
         self._now, self._wait = now, wait_s
         self._lock = threading.Lock()
         self._watched: dict[str, _Watched] = {}
-        self._until: dict[tuple[str, str], int] = {}
         for name in shelf.names():
             try:
                 alert, _ = shelf.read(name)
@@ -87,7 +96,8 @@ class Watch:
                 self._judge(each)
             except IolabError as error:
                 self._problem(each, error.message)
-        self._end_keeping()
+            except Exception as error:  # a fault at one alert must not end the watch over the others
+                self._problem(each, f"the watch failed at this, a fault of iolab's: {error!r}"[:300])
 
     def run(self, stopping: threading.Event) -> None:
         """Look once a second until that is set; where looking takes long, half of the time at most."""
@@ -96,6 +106,10 @@ class Watch:
             self.look()
             took = time.monotonic() - begun
             stopping.wait(max(PERIOD - took, took, 0.05))
+        with self._lock:
+            raised = [each for each in self._watched.values() if each.standing.state == "raised" and not each.told]
+        for each in raised:
+            self._line(each.alert, "problem", each.standing.value, "nobody watches any more, and it was not clear")
         self._commands.close()
 
     def _check(self, alert: Alert) -> None:
@@ -133,12 +147,12 @@ class Watch:
             reading = Reading(begin, end, value, hours is None or hours.hold(local))
             standing, event = step(alert, watched.standing, reading)
             with self._lock:
-                watched.standing, watched.seen_ns, watched.problem = standing, end, ""
+                watched.standing, watched.seen_ns, watched.problem, watched.told = standing, end, "", False
             if event is not None:
                 self._tell(watched, name, event, standing.value)
 
     def _values(self, alert: Alert, name: str, seen_ns: int) -> list[tuple[int, int, float | None]]:
-        """Whole seconds since the last look: from, until and value."""
+        """Whole seconds since the last look: from, until and value; of time that was too long to be looked at one without a value."""
         last = self._store.ends(name)[1]
         until = (last - SETTLE) // SECOND * SECOND
         first = max(seen_ns, until - LONGEST)
@@ -146,8 +160,9 @@ class Watch:
             return []
         answer = query(self._store.open(name), parse(alert.statistic), from_ns=first, until_ns=until, interval_ns=SECOND)
         assert isinstance(answer, Series)
-        return [(at, at + SECOND, None if math.isnan(value) else float(value)) for place, value in enumerate(answer.values.tolist())
-                if (at := answer.t0_ns + place * SECOND) >= first]
+        skipped: list[tuple[int, int, float | None]] = [(seen_ns, first, None)] if 0 < seen_ns < first else []
+        return skipped + [(at, at + SECOND, None if math.isnan(value) else float(value))
+                          for place, value in enumerate(answer.values.tolist()) if (at := answer.t0_ns + place * SECOND) >= first]
 
     def _tell(self, watched: _Watched, recording: str, event: Event, value: float | None) -> None:
         """Say it in the log, and do what is to be done."""
@@ -161,47 +176,39 @@ class Watch:
         for action in alert.actions:
             problem = ""
             if action.do == "command":
-                problem = self._commands.run(action.name, facts)
+                problem = self._commands.run(action.name, facts, partial(self._line, alert, "problem", value))
             elif isinstance(action, Keep) and event != "clear":
                 problem = self._keep(recording, action)
             if problem:
                 self._line(alert, "problem", value, problem)
 
     def _keep(self, recording: str, action: Keep) -> str:
-        """Keep a statistic for a while: what was not kept before is paused afterwards. Why it isn't, or nothing."""
-        statistic = str(parse(action.statistic))
-        place, key = self._store.path(recording), (recording, statistic)
-        until = self._now() + action.minutes * 60 * SECOND
-        if key in self._until:
-            self._until[key] = max(until, self._until[key])
-            return ""
+        """Keep a statistic for a while: what was not kept before pauses of itself, whether or not this still runs. Why it isn't kept, or
+        nothing."""
+        place, asked = self._store.path(recording), parse(action.statistic)
         try:
-            states = {row["statistic"]: row["state"] for row in manage.listed(place)}
-            if statistic not in states:
-                manage.add(place, [statistic], wait_s=self._wait)
-            elif states[statistic] == "paused":
-                manage.resume(place, [statistic], wait_s=self._wait)
-            else:
-                return ""
+            now = self._now() + ahead_ns(read_facts(place))
+            until = now + action.minutes * 60 * SECOND
+            states = [row["state"] for row in manage.listed(place) if manage.same(asked, parse(row["statistic"]))]
+            if states != ["suspended"]:
+                change = manage.resume if states else manage.add
+                change(place, [action.statistic], wait_s=self._wait, now_ns=now, until_ns=until)
         except IolabError as error:
             return error.message
-        self._until[key] = until
         return ""
 
-    def _end_keeping(self) -> None:
-        """Pause what was kept for long enough."""
-        for key in [key for key, until in self._until.items() if until <= self._now()]:
-            del self._until[key]
-            recording, statistic = key
-            try:
-                manage.pause(self._store.path(recording), [statistic], wait_s=self._wait)
-            except IolabError:
-                continue  # it was dropped meanwhile
-
     def _problem(self, watched: _Watched, words: str) -> None:
+        """Note why it can't be judged. How it stood stays: seconds that come later go on from there."""
+        now = self._now()
         with self._lock:
-            if watched.problem != words:
-                watched.problem, watched.standing = words, Standing(since_ns=self._now())
+            if not watched.problem:
+                watched.problem_ns = now
+            watched.problem = words
+            raised, lasts = watched.standing.state == "raised", now - watched.problem_ns >= PASSING
+            say = raised and lasts and not watched.told
+            watched.told = watched.told or say
+        if say:
+            self._line(watched.alert, "problem", watched.standing.value, f"it was raised, and can't be judged any more: {words}")
 
     def _line(self, alert: Alert, event: str, value: float | None, words: str) -> None:
         try:
@@ -209,7 +216,9 @@ class Watch:
                                                       "words": words}))
         except IolabError as error:
             with self._lock:
-                self._watched[alert.name].problem = error.message
+                watched = self._watched.get(alert.name)
+                if watched is not None:  # it may have been removed meanwhile
+                    watched.problem = error.message
 
 
 def _state(watched: _Watched) -> AlertState:
@@ -219,5 +228,6 @@ def _state(watched: _Watched) -> AlertState:
     except UsageError:
         unit = ""
     return AlertState(
-        alert=alert, state="unknown" if watched.problem else standing.state, since_ns=standing.since_ns, unit=unit,
+        alert=alert, state="unknown" if watched.problem else standing.state, unit=unit,
+        since_ns=watched.problem_ns if watched.problem else standing.since_ns,
         value=None if standing.value is None else number(standing.value), problem=watched.problem, sentence=sentence(alert))

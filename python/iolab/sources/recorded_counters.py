@@ -9,7 +9,7 @@ from .recorded import RecordedSource
 
 
 class RecordedCounters(RecordedSource):
-    """Counters of disks, CPUs, memory, network and OpenZFS, once a second, for statistics such as cpu.utilization and arc.hits."""
+    """Counters of disks, CPUs, memory, network and OpenZFS, once a second, for statistics such as cpu.utilization and arc.hit_ratio."""
 
     name: ClassVar[str] = "counters"
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import IolabError
 from ..recording.ingest import source_of
 from ..recording.recording import Recording
 from ..recording.trace import Trace
 from .catalogue import CATALOGUE, LAST, Entry
+from .names import parse
 from .snapshot import choose, snapshot
 
 
@@ -29,7 +30,7 @@ class Available:
 
 
 def held(opened: Trace | Recording) -> tuple[list[str], list[str]]:
-    """Sources of (events, samples)."""
+    """Sources of (events, samples) that are still there."""
     if isinstance(opened, Trace):
         found = opened.format or ("csv" if opened.columns else None) or opened.detect()
         return ([] if found is None else [source_of(found)]), []
@@ -39,7 +40,29 @@ def held(opened: Trace | Recording) -> tuple[list[str], list[str]]:
 def available(opened: Trace | Recording) -> list[Available]:
     """Every statistic, with what answers it there."""
     events, samples = held(opened)
-    return [availability(entry, events, samples) for entry in CATALOGUE.values()]
+    found = [availability(entry, events, samples) for entry in CATALOGUE.values()]
+    return found if isinstance(opened, Trace) else [_or_kept(opened, each) for each in found]
+
+
+def _or_kept(recording: Recording, found: Available) -> Available:
+    """Where nothing that is still there answers: what was kept of it."""
+    if not found.why_not:
+        return found
+    # not where events answer: what it needs takes its time to load
+    from .kept.held import held_of
+    from .kept.sources import is_counted
+
+    plain = parse(found.entry.name)
+    try:
+        kept = {field: answers for field in (None, *found.entry.breakdowns)
+                if (answers := held_of(recording.path, replace(plain, breakdown=field), None))}
+    except IolabError:
+        return found  # what is damaged answers nothing
+    if not kept:
+        return found
+    first = next(iter(kept.values()))[0]
+    return replace(found, source=first.source, counted=is_counted(first.statistic, first.source), why_not="",
+                   breakdowns=tuple(field for field in kept if field is not None))
 
 
 def availability(entry: Entry, events: list[str], samples: list[str]) -> Available:

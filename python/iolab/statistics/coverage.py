@@ -29,7 +29,18 @@ class Losses:
 
 
 def covered(snap: Snapshot, last_ns: int) -> list[Span] | None:
-    """Spans in which it recorded, ascending and apart; None where nobody knows, as of imported traces.
+    """Spans in which it recorded and whose events are there, ascending and apart; None where nobody knows, as of imported traces."""
+    spans = sessions_of(snap, last_ns)
+    dropped = snap.recording.facts.dropped
+    if spans and dropped:
+        # what retention dropped was recorded, but can't be seen any more
+        kept = min((segment.first_ns for segment in snap.sealed), default=dropped.get("until_ns") or last_ns)
+        return clipped(spans, (kept, max(kept, spans[-1][1])))
+    return spans
+
+
+def sessions_of(snap: Snapshot, last_ns: int) -> list[Span] | None:
+    """Spans in which it recorded, those whose events retention removed included; None where nobody knows.
 
     A session that goes on lasts until after `last_ns`, or until its writer said that it lives, though nothing came. One that was ended
     in order took a while to be closed after that.
@@ -48,12 +59,7 @@ def covered(snap: Snapshot, last_ns: int) -> list[Span] | None:
             spans.append((first, until))
     if not spans:
         return None
-    holes = snap.recording.gaps()
-    # what retention dropped was recorded, but can't be seen any more
-    if facts.dropped:
-        kept = min((segment.first_ns for segment in snap.sealed), default=facts.dropped.get("until_ns") or last_ns)
-        holes.append((min(first for first, _ in spans), kept))
-    return without(joined(spans), [(first, until) for first, until in holes if first < until])
+    return without(joined(spans), [(first, until) for first, until in snap.recording.gaps() if first < until])
 
 
 def told_ns(recording: Recording) -> int | None:

@@ -32,7 +32,7 @@ COLUMNS = 400
 
 def heat(events: Trace | Recording, y: str, *, where: Where | None = None, from_ns: int | None = None, until_ns: int | None = None,
          interval_ns: int | None = None, columns: int = COLUMNS, low: int | None = None, high: int | None = None,
-         buckets: int | None = None, weight: Weight = "count", source: str | None = None) -> HeatCounts:
+         buckets: int | None = None, weight: Weight = "count", source: str | None = None, kept: bool = True) -> HeatCounts:
     """Counts by time and y: latency, offset, size, or (of recordings) queue.
 
     Args:
@@ -40,17 +40,27 @@ def heat(events: Trace | Recording, y: str, *, where: Where | None = None, from_
         interval_ns: length of a column; left open, one of 1, 2, 5 times a power of ten that makes at most `columns` of the span.
         low, high: of y, in ns or bytes; `low` <= y < `high`. buckets: at most so many equal ones, in the grid's place.
         source: of the events; left open, the block layer's where there are some.
+        kept: whether kept statistics may answer where events are gone or too many; these know neither parts of `y` nor weights.
     UsageError for what can't be asked, FormatError for what can't be read.
     """
     kind = next((each for each in QUANTIZED if each == y), None)
     if kind is None:
         raise UsageError(f"there is no map of '{y}'", hint=near(y, QUANTIZED))
     check_interval(interval_ns)
-    return _heat(events, kind, filters_of(where or {}), None, source, from_ns, until_ns, interval_ns, columns, low, high, buckets, weight)
+    filters = filters_of(where or {})
+    if kept and isinstance(events, Recording) and (low, high, buckets, weight) == (None, None, None, "count"):
+        # not for traces: what it needs takes its time to load
+        from .kept import plain
+
+        found = plain.heat(events, kind, filters, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns,
+                           source=source)
+        if found is not None:
+            return found
+    return _heat(events, kind, filters, None, source, from_ns, until_ns, interval_ns, columns, low, high, buckets, weight)
 
 
 def query(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int | None = None, until_ns: int | None = None,
-          interval_ns: int | None = None, columns: int = COLUMNS, source: str | None = None) -> Answer:
+          interval_ns: int | None = None, columns: int = COLUMNS, source: str | None = None, kept: bool = True) -> Answer:
     """The answer to a statistic: counts of a heat map where it is broken down by latency, queue, offset or size; a stack for any other
     breakdown; else a series. Arguments as in `heat`."""
     asked = parse(statistic) if isinstance(statistic, str) else statistic
@@ -59,9 +69,10 @@ def query(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int
         # not for traces: what it needs takes its time to load
         from .kept import answering
 
-        kept = answering.answer(events, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns, source=source)
-        if kept is not None:
-            return kept
+        held = answering.answer(events, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns,
+                                source=source) if kept else None
+        if held is not None:
+            return held
         samples = counters.counted(events, asked, source)
         if samples is not None:
             return counters.answer(samples, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns)
@@ -101,7 +112,10 @@ class Windows:
 
     def __init__(self, recording: Recording, entry: Entry | None, source: str | None, from_ns: int | None, until_ns: int | None,
                  interval_ns: int | None, columns: int) -> None:
+        from .kept import answering
+
         snap = snapshot(recording)
+        self._trouble = answering.trouble(recording)
         chosen, self._notes = choose(snap.sources, entry, source, recording.path)
         self._earlier = default_maps.earlier(snap, chosen)
         self.whole = window_of(snap, chosen, from_ns, until_ns, interval_ns, columns, earlier=self._earlier)
@@ -110,7 +124,8 @@ class Windows:
     def notes(self, window: Window) -> tuple[str, ...]:
         """What to know about the answer: which source gave it, and what is gone."""
         gone = self._earlier is not None and window is not self.whole and self.whole.first_ns <= self._earlier[1]
-        return (*self._notes, *(["events of earlier times are no longer kept, and their maps can't answer this"] if gone else []))
+        lost = ["events of earlier times are no longer kept, and their maps can't answer this"] if gone else []
+        return (*self._notes, *self._trouble, *lost)
 
 
 def _map_files(window: Window, asked: Statistic) -> default_maps.MapFiles | None:

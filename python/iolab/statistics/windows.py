@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..recording.layout import Kind
 from .conditions import sql_of
-from .coverage import Losses, clipped, covered, joined, losses_of
+from .coverage import Losses, clipped, covered, joined, losses_of, sessions_of
 from .engine import Engine
 from .intervals import columns_of, round_interval
 from .names import Filter
@@ -78,7 +78,7 @@ def window_of(snap: Snapshot, source: str, from_ns: int | None, until_ns: int | 
     first, last = min((end[0] for end in ends), default=0), max((end[1] for end in ends), default=0)
     spans = covered(snap, last)
     if spans is not None and earlier is not None:
-        spans = joined([(earlier[0], earlier[1] + 1), *spans])
+        spans = joined([*clipped(sessions_of(snap, last) or (), (earlier[0], last + 1)), *spans])
     # columns divide what was recorded: maps of the same span under different conditions are alike
     low = from_ns if from_ns is not None else min([first, *(span[0] for span in spans or ())])
     high = until_ns if until_ns is not None else max([last + 1, *(span[1] for span in spans or ())])

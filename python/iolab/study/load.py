@@ -96,6 +96,18 @@ class Study:
         return tuple(found)
 
 
+def study_name(path: Path) -> str:
+    """What a study is called, by its text alone: no host is asked. Empty where it says something that is no name, which `load_study` tells.
+
+    Raises StudyError where it can't be read or is no TOML.
+    """
+    table = parsed(read_text(path), path).get("study")
+    name = table.get("name") if isinstance(table, dict) else None
+    if not name:
+        return _name_from(path, [])
+    return name if isinstance(name, str) else ""
+
+
 def load_study(path: Path, changes: Changes | None = None, *, host: Host | None = None, directory: Path | None = None) -> Study:
     """Read and check a study file.
 

@@ -11,6 +11,7 @@ from iolab.recording import layout, retention
 from iolab.recording.recording import Recording
 from iolab.recording.segments import noted_segments
 from iolab.recording.writer import RecordingWriter
+from iolab.statistics.query import heat
 from support.recordings import SECOND, START, events, samples
 
 
@@ -86,9 +87,109 @@ def test_killed_between_saying_and_removing(tmp_path: Path, monkeypatch: pytest.
 def test_what_is_noted_of_segments_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "STALE", 5)
     clock = FakeClock(START)
-    writer = create(tmp_path / "r", clock, bytes=1)
+    writer = create(tmp_path / "r", clock, bytes=1, maps_bytes=0)
     for number in range(15):
         writer.append_events(events(1, number))
         writer.seal()
     assert len(noted_segments(tmp_path / "r")) <= 6
     writer.close()
+
+
+def aging(path: Path, clock: FakeClock, many: int, **limits: int) -> RecordingWriter:
+    """A writer that has dropped all but the last of many segments, ten seconds apart."""
+    writer = create(path, clock, age_s=5, **limits)
+    for number in range(many):
+        writer.append_events(events(10, number, start_ns=START + 10 * number * SECOND))
+        writer.seal()
+        clock.sleep(10)
+    return writer
+
+
+def ios(numbers: range) -> int:
+    return sum(sum(events(10, number).column("count").to_pylist()) for number in numbers)
+
+
+def mapped(path: Path) -> list[int]:
+    return [each.number for each in Recording(path).maps("io.size")]
+
+
+def test_maps_stay_readable_when_lines_are_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "STALE", 2)
+    with aging(tmp_path / "r", FakeClock(START), 15):
+        noted = noted_segments(tmp_path / "r")
+        assert "names" not in noted[1], "the test means to shorten"
+        assert len(noted) == 15
+        for y in ("latency", "offset", "size"):
+            found = heat(Recording(tmp_path / "r"), y, interval_ns=SECOND)
+            assert found.events + found.without_y == ios(range(15))
+
+
+def test_maps_go_by_age_with_their_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "STALE", 0)
+    clock = FakeClock(START)
+    with aging(tmp_path / "r", clock, 10, maps_age_s=45) as writer:
+        assert mapped(tmp_path / "r") == [6, 7, 8, 9, 10]
+        assert min(noted_segments(tmp_path / "r")) >= 5
+        # also where nothing more is dropped
+        writer.facts.retention["age_s"] = None
+        clock.sleep(25)
+        writer.tick(clock.realtime_ns())
+        assert mapped(tmp_path / "r") == [9, 10]
+        found = heat(Recording(tmp_path / "r"), "size", interval_ns=SECOND)
+        assert found.events + found.without_y == ios(range(8, 10))
+    dropped = Recording(tmp_path / "r").facts.dropped
+    assert dropped is not None
+    assert START + 70 * SECOND <= dropped["maps_until_ns"] < START + 80 * SECOND == dropped["maps_from_ns"]
+
+
+def test_maps_go_by_bytes(tmp_path: Path) -> None:
+    with aging(tmp_path / "all", FakeClock(START), 10):
+        size = sum(each.path.stat().st_size for name in ("io.latency", "io.offset", "io.size")
+                   for each in Recording(tmp_path / "all").maps(name)) // 10
+    with aging(tmp_path / "r", FakeClock(START), 10, maps_bytes=size * 4):
+        assert 2 <= len(mapped(tmp_path / "r")[:-1]) <= 5
+        assert mapped(tmp_path / "r")[-1] == 10
+    limits: dict[str, int | None] = {"bytes": 10 << 30, "age_s": 7 * 86400}
+    facts = Recording(tmp_path / "r").facts
+    for retained, expected in ((limits, (1 << 30, 90 * 86400)), ({"bytes": 1, "age_s": None}, (16 << 20, None)),
+                               ({**limits, "age_s": 10**8, "maps_bytes": None}, (None, 10**8))):
+        facts.retention = retained
+        assert retention.map_limits(facts) == expected
+
+
+@pytest.mark.parametrize("step", ["before any map", "after one of three", "before the line"])
+def test_killed_while_maps_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    monkeypatch.setattr(retention, "STALE", 0)
+    path, clock = tmp_path / "r", FakeClock(START)
+    writer = aging(path, clock, 6)
+    writer.facts.retention["maps_age_s"] = 0
+    clock.sleep(60)
+
+    class Killed(BaseException):
+        pass
+
+    def stops(directory: Path, number: int) -> None:
+        if step == "after one of three":
+            layout.map_file(directory, number, "io.latency").unlink()
+        raise Killed
+
+    def ends(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(*((retention, "finish_dropping", ends) if step == "before the line" else (retention, "_remove_maps", stops)))
+        with pytest.raises(Killed):
+            writer.tick(clock.realtime_ns())
+    writer._lock.close()
+    Recording(path).maps("io.latency")
+    with RecordingWriter.reopen(path, system=clock) as writer:
+        writer.append_events(events(5, 6, start_ns=clock.realtime_ns()))
+        writer.seal()
+        assert layout.sealed_file(path, 7, "events").exists(), "a number is never used again, though no file has it"
+        found = heat(Recording(path), "size", interval_ns=SECOND, from_ns=START + 100 * SECOND)
+        assert found.events + found.without_y == sum(events(5, 6).column("count").to_pylist())
+        clock.sleep(20)
+        writer.tick(clock.realtime_ns())
+        for name in ("io.latency", "io.offset", "io.size"):
+            assert list((path / layout.MAPS / name).glob("*.parquet")) == []
+    assert noted_segments(path) == {}

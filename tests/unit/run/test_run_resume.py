@@ -12,14 +12,14 @@ import pytest
 
 from iolab.errors import ResultsError, RunError, UsageError
 from iolab.hosts.base import Completed
-from iolab.hosts.fake import FakeHost
+from iolab.hosts.fake import FakeHost, FakeProgram
 from iolab.results.evidence import read_environment, read_plan, run_directories
 from iolab.results.manifest import Manifest, write_manifest
 from iolab.run import execute
 from iolab.run.interrupts import Interrupts
 from iolab.run.journal import Journal, read_journal
 from iolab.study.adapt import Changes
-from support.acting import Listener, study_text
+from support.acting import Listener, fake_host, study_text
 
 Do = Callable[..., Path]
 BOOT = "/proc/sys/kernel/random/boot_id"
@@ -263,6 +263,63 @@ def test_another_kernel_is_no_silent_mix(do: Do, host: FakeHost, heard: Listener
     first, second = names(out)[2:4]
     assert first.split("-")[1] not in {name.split("-")[1] for name in names(out)[3:]}
     assert [event["run"] for event in read_journal(out)[0] if event["event"] == "planned"].count(second) == 1
+
+
+def without_hosts(out: Path) -> None:
+    """The journal as iolab wrote it when it noted the host of loads alone."""
+    lines = [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
+    for event in lines:
+        if event["event"] != "started":
+            event.pop("host", None)
+    (out / "journal.jsonl").write_text("".join(json.dumps(event) + "\n" for event in lines))
+
+
+@pytest.mark.parametrize("journal", ["as it is", "of loads alone", "lost"])
+def test_another_host_is_refused_before_anything_is_touched(do: Do, host: FakeHost, tmp_path: Path, journal: str) -> None:
+    out = do(interrupts=stop_after(3, host))
+    (out / "runs" / names(out)[2] / "run.json").unlink()
+    if journal == "of loads alone":
+        without_hosts(out)
+    elif journal == "lost":
+        (out / "journal.jsonl").unlink()
+    (out / "scratch.made").write_text(json.dumps({"made": "directory", "path": "."}) + "\n")
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    other = fake_host()
+    other.name = "other"
+    for force in (False, True):
+        with pytest.raises(UsageError, match=r"begun on host 'fake', not on 'other', and what it left over there"):
+            do(resume=True, host=other, clock=other.clock, force=force)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert other.started == other.removed == []
+    do(resume=True)
+    assert len(names(out)) == 8
+    assert not (out / "scratch.made").exists()
+
+
+def test_another_host_is_gone_on_with_by_force_where_nothing_is_left_over_there(do: Do, host: FakeHost) -> None:
+    out = do(interrupts=stop_after(3, host))
+    other = fake_host()
+    other.name = "other"
+    with pytest.raises(UsageError, match=r"begun on host 'fake', not on 'other'; .*--force"):
+        do(resume=True, host=other, clock=other.clock)
+    do(resume=True, host=other, clock=other.clock, force=True, interrupts=stop_after(1, other))
+    assert [read_plan(run).host for run in run_directories(out)] == ["fake"] * 3 + ["other"]
+    # by now it is that host's study
+    with pytest.raises(UsageError, match="begun on host 'other', not on 'fake'"):
+        do(resume=True)
+    do(resume=True, host=other, clock=other.clock)
+    assert len(names(out)) == 8
+
+
+def test_a_study_that_ended_before_its_first_load_knows_its_host(do: Do, host: FakeHost, study: Path) -> None:
+    study.write_text(study_text() + '\n[hooks.study]\nbefore = "no"\n')
+    host.programs["sh"] = FakeProgram(seconds=0.0, exit_code=1)
+    with pytest.raises(RunError):
+        do()
+    other = fake_host()
+    other.name = "other"
+    with pytest.raises(UsageError, match="begun on host 'fake', not on 'other'"):
+        do(resume=True, host=other, clock=other.clock)
 
 
 def test_back_on_the_machine_as_it_was_nothing_is_asked(do: Do, host: FakeHost) -> None:

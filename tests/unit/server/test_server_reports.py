@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 import json
 import re
+import shutil
+import threading
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
 from iolab.cli.main import run
+from iolab.errors import FormatError, ResultsError
 from iolab.recording.writer import RecordingWriter
 from iolab.report import html
+from iolab.results.hosts import Hosts, write_hosts
 from iolab.results.open import Results
 from iolab.server.app import application
 from iolab.server.desk import desk_in
 from iolab.server.guard import POLICY, Door
+from iolab.server.reports import Reports
 from iolab.server.store import Store
+from iolab.server.work import Busy
 from support.fio_files import job, output
 from support.recordings import SECOND, START, events
 from support.service import TOKEN
@@ -107,15 +115,85 @@ def test_a_report_is_made_anew_when_its_evidence_changes(client: TestClient, stu
     assert len(made) == 2
 
 
+def test_reports_that_take_long_leave_threads_for_questions(study: tuple[Path, list[str]], door: Door,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on, made = threading.Event(), threading.Event(), []
+
+    def slow(*_: Any) -> str:
+        made.append(threading.current_thread().name)
+        begun.set()
+        assert go_on.wait(20)
+        return "<p>made</p>"
+
+    monkeypatch.setattr(Reports, "_made", slow)
+    monkeypatch.setattr("iolab.server.reports.MOST_WAITING", 5)
+    app = application(Store([study[0]]), door)
+
+    async def asked() -> tuple[int, list[int], int]:
+        transport = httpx.ASGITransport(app=app)
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8750", headers=headers) as client:
+            reports = [asyncio.create_task(client.get("/report/results")) for _ in range(5)]
+            while not begun.is_set():
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)
+            question = await asyncio.wait_for(client.get(f"{API}/query", params={"statistic": "io.ops"}), 10)
+            more = await asyncio.wait_for(client.get("/report/results"), 10)
+            go_on.set()
+            return question.status_code, [each.status_code for each in await asyncio.gather(*reports)], more.status_code
+
+    try:
+        assert asyncio.run(asked()) == (200, [200] * 5, 503)
+    finally:
+        go_on.set()
+    assert len(made) == 1
+
+
+def test_a_report_is_not_made_twice_at_once(study: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    reports = Reports(Store([study[0]]))
+
+    def nested(*_: Any) -> str:
+        with pytest.raises(Busy):
+            reports.page("results")
+        return "made"
+
+    monkeypatch.setattr(reports, "_made", nested)
+    assert reports.held("results") is None
+    assert reports.page("results") == reports.held("results") == "made"
+
+
 @pytest.mark.parametrize("name", ["nothing", "rec", "results/here", "..", "%2e%2e", "..%2f..%2fetc%2fpasswd", "results%00", "x" * 5000])
 def test_there_is_no_other_report(name: str, client: TestClient) -> None:
     assert client.get(f"/report/{name}").status_code in (200 if name == ".." else 404, 404)
     assert client.post("/report/results").status_code == 405
 
 
-def test_damaged_results_are_a_problem_of_their_report_alone(study: tuple[Path, list[str]], tmp_path: Path, door: Door) -> None:
-    import shutil
+def test_results_of_several_hosts_are_served_host_by_host(study: tuple[Path, list[str]], tmp_path: Path, door: Door,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html, "bundle_file", lambda name: "let x = 1;" if name.endswith(".js") else "p{}")
+    for name in ("one", "two", "bare"):
+        shutil.copytree(study[0], tmp_path / "all" / name)
+    shutil.rmtree(tmp_path / "all/bare/recordings")
+    write_hosts(tmp_path / "all", Hosts({name: f"root@{name}" for name in ("one", "two", "bare", "never")}))
+    store = Store([tmp_path / "all"])
+    client = TestClient(application(store, door), base_url="http://127.0.0.1:8750", headers={"authorization": f"Bearer {TOKEN}"})
+    assert store.names == ["one/here", "two/here"], "a host of which nothing was recorded stops no other"
+    for name in ("one", "two"):
+        found = client.get(f"{API}/query", params={"recording": f"{name}/here", "statistic": "io.ops"}).json()
+        assert found["total"] > 0
+        mark = client.get(f"{API}/marks", params={"recording": f"{name}/here"}).json()["marks"][0]
+        assert mark["facts"]["report"] == name
+        assert packed(client.get(f"/report/{name}").text, "iolab-report")["runs"]["ids"] == study[1]
+    shutil.rmtree(tmp_path / "all/one/recordings")
+    shutil.rmtree(tmp_path / "all/two/recordings")
+    with pytest.raises(FormatError, match="not a recording"):
+        Store([tmp_path / "all"])
+    (tmp_path / "all/hosts.json").write_text("{")
+    with pytest.raises(ResultsError, match="damaged"):
+        Store([tmp_path / "all"])
 
+
+def test_damaged_results_are_a_problem_of_their_report_alone(study: tuple[Path, list[str]], tmp_path: Path, door: Door) -> None:
     place = tmp_path / "results"
     shutil.copytree(study[0], place)
     (place / "manifest.json").write_text("{")

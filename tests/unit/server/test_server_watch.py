@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -168,15 +169,126 @@ def test_a_statistic_is_kept_for_a_while(growing: Growing, watch_of: Watched) ->
         growing.second(400)
     watch.look()
     assert [each["statistic"] for each in manage.listed(growing.path)] == ["io.ops[process]"]
-    now[0] += 299 * SECOND
-    watch.look()
     [definition] = json.loads((growing.path / "histograms/keep.json").read_text())["statistics"]
-    assert not definition["pauses"]
-    now[0] += 2 * SECOND
+    assert (definition["until_ns"], definition["pauses"]) == (START + 300 * SECOND, []), "it ends though nobody watches then"
+
+
+def test_what_is_kept_for_good_stays_so(growing: Growing, watch_of: Watched) -> None:
+    manage.add(growing.path, ["io.ops[process]"], wait_s=0.0)
+    watch = watch_of(wait_s=0.0)
+    watch.put("busy", Alert.model_validate(plain(for_seconds=1, exceeds=0, actions=[
+        {"do": "record", "statistic": "io.ops[process]", "minutes": 5}])))
+    for _ in range(5):
+        growing.second(400)
     watch.look()
+    assert said(watch) == [("busy", "raised")]
     [definition] = json.loads((growing.path / "histograms/keep.json").read_text())["statistics"]
-    assert definition["pauses"]
-    assert definition["pauses"][-1][1] is None
+    assert (definition["until_ns"], definition["pauses"]) == (None, [])
+
+
+def raised(growing: Growing, watch: Watch, **changes: Any) -> None:
+    """Watch for what is there at once."""
+    watch.put("busy", Alert.model_validate(plain(**changes)))
+    for _ in range(6):
+        growing.second(600)
+    watch.look()
+    assert said(watch) == [("busy", "raised")]
+
+
+def test_what_was_raised_goes_on_after_a_passing_problem(growing: Growing, watch_of: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = watch_of()
+    raised(growing, watch)
+    with monkeypatch.context() as patched:
+        def broken(*_: Any, **__: Any) -> None:
+            raise IolabError("can't be read")
+        patched.setattr("iolab.server.watch.query", broken)
+        growing.second(600)
+        watch.look()
+        assert (watch.listed().alerts[0].state, watch.listed().alerts[0].problem) == ("unknown", "can't be read")
+    for _ in range(6):
+        growing.second(1)
+        watch.look()
+    assert said(watch) == [("busy", "raised"), ("busy", "clear")]
+
+
+def test_what_was_raised_when_recording_ended_is_said(growing: Growing, watch_of: Watched) -> None:
+    now = [START]
+    watch = watch_of(now=lambda: now[0])
+    raised(growing, watch)
+    growing.close()
+    watch.look()
+    assert len(said(watch)) == 1, "it may go on"
+    for _ in range(3):
+        now[0] += 10 * SECOND
+        watch.look()
+    assert said(watch) == [("busy", "raised"), ("busy", "problem")]
+    assert "nothing is being recorded" in watch.log.latest().lines[-1].words
+    assert watch.listed().alerts[0].since_ns == START
+
+
+def test_what_is_raised_when_the_watch_ends_is_said(growing: Growing, watch_of: Watched) -> None:
+    watch = watch_of()
+    raised(growing, watch)
+    over = threading.Event()
+    over.set()
+    watch.run(over)
+    assert said(watch) == [("busy", "raised"), ("busy", "problem")]
+
+
+def test_a_second_that_is_not_looked_at_breaks_what_is_pending(growing: Growing, watch_of: Watched) -> None:
+    watch = watch_of()
+    watch.put("busy", Alert.model_validate(plain(for_seconds=30)))
+    for _ in range(9):
+        growing.second(600)
+    watch.look()
+    assert watch.listed().alerts[0].state == "pending"
+    for _ in range(40):
+        growing.second(600)
+    watch.look()
+    assert said(watch) == [("busy", "raised")]
+    assert watch.log.latest().lines[0].time_ns
+    assert watch.listed().alerts[0].since_ns >= START + 46 * SECOND, "30 s from where it was looked at again"
+
+
+def test_a_fault_at_one_alert_ends_no_other(growing: Growing, watch_of: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = watch_of()
+    watch.put("another", Alert.model_validate(plain(name="another", statistic="io.bytes")))
+    from iolab.statistics.query import query
+
+    def faulty(opened: Any, statistic: Any, **words: Any) -> Any:
+        if str(statistic) == "io.bytes":
+            raise KeyError("a fault")
+        return query(opened, statistic, **words)
+
+    monkeypatch.setattr("iolab.server.watch.query", faulty)
+    raised(growing, watch)
+    assert "KeyError('a fault')" in watch.listed().alerts[0].problem
+
+
+def test_an_alert_that_is_removed_meanwhile_does_no_harm(growing: Growing, watch_of: Watched, tmp_path: Path) -> None:
+    watch = watch_of()
+    alert = Alert.model_validate(plain())
+    (tmp_path / "log").write_text("a file where the log's directory was")
+    watch._line(alert, "raised", 1.0, "words")
+    assert watch.listed().alerts == []
+
+
+@pytest.mark.parametrize(("words", "said_of_it"), [
+    (("/bin/sh", "-c", "exit 7"), "command 'page' failed with exit code 7"),
+    (("/bin/sh", "-c", "kill -TERM $$"), "command 'page' was ended by signal 15"),
+    (("/bin/sleep", "60"), "command 'page' took more than 0.2 s and was ended"), (("/bin/true",), "")])
+def test_a_command_that_fails_is_in_the_log(words: tuple[str, ...], said_of_it: str, growing: Growing, watch_of: Watched,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iolab.server.commands.LONGEST_S", 0.2)
+    watch = watch_of(Commands({"page": words}))
+    watch.put("busy", Alert.model_validate(plain(for_seconds=1, exceeds=0, actions=[{"do": "command", "name": "page"}])))
+    for _ in range(5):
+        growing.second(400)
+    watch.look()
+    deadline = time.monotonic() + (10 if said_of_it else 0.5)
+    while len(said(watch)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert [line.words for line in watch.log.latest().lines[1:]] == ([said_of_it] if said_of_it else [])
 
 
 @pytest.mark.parametrize(("changes", "status", "words"), [
@@ -230,7 +342,11 @@ def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert stat.S_IMODE(log.path.stat().st_mode) == 0o600
     found = log.latest()
     assert [each.time_ns for each in found.lines] == list(range(95, 100))
-    assert found.left > 0
+    # what has been moved aside just now is no less the latest
+    held = sum(path.read_bytes().count(b"\n") for path in log.path.parent.iterdir())
+    assert found.left == held - 5 > 0
+    log.path.replace(log.path.with_name("alerts.jsonl.1"))
+    assert [each.time_ns for each in log.latest().lines] == list(range(95, 100))
 
 
 @pytest.mark.parametrize("damage", [b"{\n", b"\xff\xfe\n", b'{"time_ns": 1}\n', b"null\n", b'{"time_ns": 3, "name"'])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from iolab.results.open import Results
 from iolab.run.study import run_study
 from iolab.sources.counters import CounterOptions
 from iolab.sources.recorded_counters import RecordedCounters
+from iolab.statistics.names import parse
 from iolab.statistics.query import query
 from support.acting import Listener, fake_host
 
@@ -42,6 +45,13 @@ def test_a_count_that_is_none_is_nothing(samples: object, tmp_path: Path) -> Non
     host = fake_host()
     source = RecordedCounters(CounterOptions(), host, host.clock, ())
     assert source.counted({"samples": samples}) == ["samples 0\n"]
+
+
+def test_the_statistics_that_it_names_are_there() -> None:
+    named = re.findall(r"\b[a-z]+\.[a-z_]+\b", inspect.getdoc(RecordedCounters) or "")
+    assert len(named) == 2
+    for name in named:
+        assert str(parse(name)) == name
 
 
 @pytest.mark.real

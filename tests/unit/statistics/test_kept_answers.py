@@ -5,21 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from kept_data import DAY, HOUR, START, add_segment, aged, io, make
 
+from iolab.recording.conditions import parse_where
 from iolab.recording.counts import HeatCounts, alike
 from iolab.recording.grids import LogLinear
 from iolab.recording.recording import Recording
+from iolab.recording.schema import EVENTS
 from iolab.recording.writer import RecordingWriter
 from iolab.statistics import heat as scanning
 from iolab.statistics.answers import Series, Stack
 from iolab.statistics.intervals import SECOND
 from iolab.statistics.kept import manage
 from iolab.statistics.kept.making import BITS
-from iolab.statistics.query import query
+from iolab.statistics.query import heat, query
 
-MAPS = ["io.ops[process=fio][latency]", "io.ops[process!=fio][size]", "io.ops[queue]", "io.ops[file=/data/3,/data/4][offset]"]
+MAPS = ["io.ops[process=fio][latency]", "io.ops[process!=fio][size]", "io.ops[queue]", "io.ops[file=/data/3,/data/4][offset]",
+        "io.ops[latency>=1ms][size]"]
 NUMBERS = ["io.ops[process]", "io.bytes[file]", "io.bytes[process=db]", "io.ops[latency>=1ms][op]"]
 
 
@@ -93,6 +97,41 @@ def test_a_sum_comes_from_what_tells_more_apart(whole: Recording, tmp_path: Path
         assert isinstance(scanned, Series)
         assert np.array_equal(kept.values, scanned.values)
         assert any("from what was kept" in note for note in kept.notes)
+
+
+@pytest.mark.parametrize("left", [0, 3])
+@pytest.mark.parametrize(("y", "where"), [
+    ("queue", ()), ("latency", ("process=fio",)), ("offset", ("file=/data/3,/data/4",)), ("size", ("latency>=1ms",))])
+def test_a_plain_map_comes_from_what_was_kept_of_it(whole: Recording, tmp_path: Path, y: str, where: tuple[str, ...], left: int) -> None:
+    """As `iolab heatmap` and the library ask: conditions, and no statistic's name."""
+    old = aged(whole.path, tmp_path / "old", left)
+    kept, scanned = (heat(each, y, where=parse_where(where), interval_ns=SECOND) for each in (old, whole))
+    same_map(kept, scanned)
+    assert kept.events > 100
+    assert any("from what was kept" in note for note in kept.assumptions)
+    assert heat(old, y, where=parse_where(where), interval_ns=SECOND, source="block").events == kept.events
+    if left:
+        # what knows less than the question is left alone
+        for rest in ({"low": 4096}, {"weight": "time"}, {"kept": False}):
+            assert heat(old, y, where=parse_where(where), interval_ns=SECOND, **rest).events < kept.events  # type: ignore[arg-type]
+
+
+def test_a_plain_map_of_system_calls(tmp_path: Path) -> None:
+    """Their statistics are called `file`; with or without events, they are asked for as the source or as the only one."""
+    path = tmp_path / "r"
+    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+        for number in range(3):
+            batch = io(START + number * 30 * SECOND, 30)
+            calls = pa.array(["syscall"] * batch.num_rows).dictionary_encode()
+            writer.append_events(batch.set_column(0, EVENTS.field("source"), calls.cast(EVENTS.field("source").type)))
+            writer.seal()
+    manage.add(path, ["file.ops[process=fio][latency]"], backfill=True)
+    where = parse_where(["process=fio"])
+    scanned = heat(Recording(path), "latency", where=where, interval_ns=SECOND)
+    for left in (0, 1):
+        old = aged(path, tmp_path / f"old{left}", left)
+        for source in ("syscall", None):
+            same_map(heat(old, "latency", where=where, interval_ns=SECOND, source=source), scanned)
 
 
 def test_what_was_not_kept_stays_unknown(whole: Recording, tmp_path: Path) -> None:
@@ -234,3 +273,57 @@ def test_longer_sums_answer_for_longer_columns(tmp_path: Path) -> None:
     assert isinstance(recent, HeatCounts)
     assert isinstance(there, HeatCounts)
     same_map(recent, there)
+
+
+@pytest.mark.parametrize("damage", [b"{", b'{"kind": "kept", "schema": 99}', b'{"kind": "keep", "schema": 99}'])
+@pytest.mark.parametrize("name", ["keep.json", "kept.json"])
+def test_what_says_what_is_kept_is_damaged_and_events_answer(whole: Recording, tmp_path: Path, name: str, damage: bytes) -> None:
+    from iolab.statistics.kept.answering import span_of
+
+    old = aged(whole.path, tmp_path / "old", 2)
+    (old.path / "histograms" / name).write_bytes(damage)
+    series, stack = query(old, "io.bytes"), query(old, "io.bytes[file]")
+    assert isinstance(series, Series)
+    assert isinstance(stack, Stack)
+    for found in (series, stack):
+        assert found.total > 0
+        assert any("what was kept can't be asked" in note and name in note for note in found.notes)
+    assert span_of(old) is not None
+
+
+def test_statistics_of_a_newer_iolab_harm_no_others(tmp_path: Path) -> None:
+    from iolab.statistics.kept import definitions
+
+    path = tmp_path / "r"
+    make(path, [], segments=2)
+    definitions.change(path, lambda before: before.with_(definitions.Definition("io.novelty[moon]", 1)))
+    manage.add(path, ["io.bytes[file]"], backfill=True)
+    rows = {row["statistic"]: row for row in manage.listed(path)}
+    assert (rows["io.novelty[moon]"]["state"], rows["io.bytes[file]"]["state"]) == ("waiting", "kept")
+    assert "knows no such statistic" in rows["io.novelty[moon]"]["why"]
+    kept, scanned = (query(each, "io.bytes[file]", interval_ns=SECOND) for each in (aged(path, tmp_path / "old", 0), Recording(path)))
+    assert isinstance(kept, Stack)
+    assert isinstance(scanned, Stack)
+    assert np.array_equal(kept.values, scanned.values)
+    manage.drop(path, ["io.novelty[moon]"])
+    assert [row["statistic"] for row in manage.listed(path)] == ["io.bytes[file]"]
+
+
+def test_names_that_were_not_kept_apart_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from iolab.statistics.kept import making
+
+    path = tmp_path / "r"
+    with monkeypatch.context() as few:
+        few.setattr(making, "MOST_KEYS", 10)
+        make(path, ["io.ops[file]", "io.ops[process]"], segments=3)
+    old = aged(path, tmp_path / "old", 1)
+    files, processes = query(old, "io.ops[file]", interval_ns=SECOND), query(old, "io.ops[process]", interval_ns=SECOND)
+    assert isinstance(files, Stack)
+    assert isinstance(processes, Stack)
+    assert files.rest is not None
+    assert any("largest of a segment are in the rest" in note for note in files.notes)
+    assert not any("in the rest" in note for note in processes.notes)
+    # of the whole nothing is missing
+    series = query(old, "io.ops[op=write,read]", interval_ns=SECOND)
+    assert isinstance(series, Series)
+    assert not any("in the rest" in note for note in series.notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,10 @@ import pytest
 from kept_data import START, aged, make
 
 from iolab.recording import layout
+from iolab.recording.facts import read_facts
 from iolab.recording.recording import Recording
+from iolab.recording.retention import finish_dropping
+from iolab.recording.writer import RecordingWriter
 from iolab.statistics.answers import Stack
 from iolab.statistics.intervals import SECOND
 from iolab.statistics.kept import definitions, keeper, manage, merging, tables
@@ -142,11 +146,6 @@ def test_a_damaged_segment_costs_only_itself(tmp_path: Path) -> None:
 
 def aged_without(path: Path, to: Path) -> Path:
     """All events gone."""
-    import shutil
-
-    from iolab.recording.facts import read_facts
-    from iolab.recording.retention import finish_dropping
-
     shutil.copytree(path, to)
     facts = read_facts(to)
     facts.dropped = {"through": 3, "until_ns": START + 30 * SECOND, "segments": 3, "events": {}, "bytes": 0}
@@ -158,3 +157,87 @@ def aged_without(path: Path, to: Path) -> Path:
 def test_the_data_of_this_test_are_late_sometimes() -> None:
     times = kept_data.io(START, 30).column("time_ns").to_numpy()
     assert (times[1:] < times[:-1]).any()
+
+
+@pytest.mark.parametrize("lost", [["kept.json"], ["keep.json"], ["keep.json", "kept.json"]])
+def test_what_was_kept_survives_what_says_so(tmp_path: Path, lost: list[str]) -> None:
+    """Events are gone: what is kept is all that there is of them. Counters go on where they were."""
+    path, counter = tmp_path / "r", "io.utilization[device]"
+    make(path, [NAME, counter], segments=6, seconds=10, step_s=1500, per_s=5, counters=True)
+    old = aged(path, tmp_path / "old", 1).path
+    kept = {name: query(Recording(old), name, interval_ns=60 * SECOND) for name in (NAME, counter)}
+    files = sorted(each.relative_to(old) for each in old.glob("histograms/1*/i*.*/*.parquet"))
+    for name in lost:
+        (old / "histograms" / name).unlink()
+    for _ in range(2):
+        # what the hint of a damaged file says
+        manage.resume(old)
+        for name, before in kept.items():
+            after = query(Recording(old), name, interval_ns=60 * SECOND)
+            assert isinstance(after, Stack)
+            assert isinstance(before, Stack)
+            assert after.keys == before.keys
+            assert np.array_equal(after.values, before.values, equal_nan=True)
+        assert sorted(each.relative_to(old) for each in old.glob("histograms/1*/i*.*/*.parquet")) == files
+    with RecordingWriter.reopen(old, live=False, retention={"bytes": None, "age_s": None}) as writer:
+        kept_data.add_segment(writer, START + 9000 * SECOND, 10, 5, counters=True)
+    manage.add(old, ["io.bytes"])
+    states = {row["statistic"]: (row["state"], row["until_ns"]) for row in manage.listed(old)}
+    assert states[NAME][0] == states[counter][0] == "kept"
+    assert set(states) == {NAME, counter, "io.bytes"}
+    assert states[counter][1] > START + 9000 * SECOND
+    again = query(Recording(aged(old, tmp_path / "gone", 0).path), counter, interval_ns=60 * SECOND)
+    assert isinstance(again, Stack)
+    assert again.values[:, :100] == pytest.approx(kept[counter].values[:, :100], nan_ok=True)  # type: ignore[union-attr]
+
+
+def test_folders_of_others_stay(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [NAME, "io.bytes"], segments=2)
+    state = path / "histograms/kept.json"
+    state.unlink()
+    manage.drop(path, ["io.bytes"])
+    assert list(path.glob("histograms/1s/io.bytes.*")), "nothing says what that was"
+    # one that begins under that name begins anew
+    manage.add(path, ["io.bytes"])
+    assert manage.listed(path)[1]["rows"] == 0
+
+
+@pytest.mark.parametrize("how", ["damaged inside", "damaged", "dropped"])
+def test_what_could_not_be_kept_is_a_gap(tmp_path: Path, how: str) -> None:
+    """A session of 30 s, whose middle third is lost before the keeper comes to it."""
+    path = tmp_path / "r"
+    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+        writer.facts.sessions.append({"from_ns": START, "until_ns": START + 30 * SECOND})
+        writer.facts.write(path)
+        kept_data.add_segment(writer, START, 10)
+    manage.add(path, [NAME], backfill=True)
+    with RecordingWriter.reopen(path, live=False) as writer:
+        for number in (1, 2):
+            kept_data.add_segment(writer, START + number * 10 * SECOND, 10)
+    victim = layout.sealed_file(path, 2, "events")
+    if how == "dropped":
+        facts = read_facts(path)
+        facts.dropped = {"through": 2, "until_ns": START + 20 * SECOND - 1, "segments": 2, "events": {}, "bytes": 0}
+        facts.write(path)
+        finish_dropping(path, facts)
+    elif how == "damaged":
+        victim.write_bytes(b"PAR1 no such thing PAR1")
+    else:
+        # its line still tells what it holds
+        victim.write_bytes(b"\0" * victim.stat().st_size)
+    manage.resume(path)
+    gaps = manage.listed(path)[0]["gaps"]
+    assert len(gaps) == 1
+    assert gaps[0][0] == pytest.approx(START + 10 * SECOND, abs=SECOND)
+    assert gaps[0][1] == pytest.approx(START + 20 * SECOND, abs=SECOND)
+    found = counts_by_second(aged_without(path, tmp_path / "old"))
+    assert np.isnan(found.values[:, 11:19]).all()
+    assert not np.isnan(found.values[:, :9]).any()
+    assert not np.isnan(found.values[:, 21:29]).any()
+
+
+def counts_by_second(path: Path) -> Stack:
+    found = query(Recording(path), NAME, interval_ns=SECOND)
+    assert isinstance(found, Stack)
+    return found

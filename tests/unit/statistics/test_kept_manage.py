@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from kept_data import HOUR, START, add_segment, aged, make
 
 from iolab.errors import FormatError, IolabError, ResultsError, UsageError
 from iolab.recording.counts import HeatCounts
+from iolab.recording.facts import read_facts
 from iolab.recording.layout import take_lock
 from iolab.recording.recording import Recording
 from iolab.recording.writer import RecordingWriter
@@ -163,11 +165,23 @@ def test_the_budget_suspends_the_largest(tmp_path: Path) -> None:
     assert suspended
     assert "budget" in held[suspended[0]]["why"]
     assert held[suspended[0]]["gaps"][0][1] is None
-    assert held[suspended[0]]["tiers"][0]["files"] < 4
+    # what is suspended takes its place still, so that others follow
+    assert min(held[name]["tiers"][0]["files"] for name in suspended) < 4
     definitions.change(path, lambda before: replace(before, bytes=None))
     after = {row["statistic"]: row for row in manage.resume(path)}
     assert {row["state"] for row in after.values()} == {"kept"}
     assert all(row["gaps"][0][1] is not None for name, row in after.items() if name in suspended)
+
+
+def test_the_budget_counts_what_pauses() -> None:
+    budget, limits = Budget(lambda: 0.0, cpus=2), definitions.Definitions(bytes=100)
+    sizes = {"paused": 90, "small": 5, "smaller": 4}
+    assert budget.excess(limits, sizes, {"small": 0, "smaller": 0}) is None
+    found = budget.excess(limits, {**sizes, "small": 7}, {"small": 0, "smaller": 0})
+    assert found is not None
+    assert found[0] == "small"
+    assert "101 B" in found[1]
+    assert budget.excess(limits, {**sizes, "small": 7}, {}) is None
 
 
 def test_the_budget_of_cpu_time() -> None:
@@ -293,3 +307,111 @@ def test_a_series(tmp_path: Path) -> None:
     assert isinstance(kept, Series)
     assert isinstance(scanned, Series)
     assert np.array_equal(kept.values, scanned.values)
+
+
+def test_what_is_kept_until_a_moment_pauses_of_itself(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [], segments=2)
+    now = [START + 30 * SECOND]
+    until = START + 45 * SECOND + 5
+    definitions.change(path, lambda before: before.with_(definitions.Definition(NAME, 1, until_ns=until)).with_(
+        definitions.Definition(MAP, 1)))
+    keeper = Keeper(path, now=lambda: now[0])
+    assert keeper.look()
+    row = manage.listed(path)[0]
+    assert (row["state"], row["why"]) == ("kept", "until 2023-11-14T00:00:45Z")
+    # what came later is not in, though nobody paused it yet
+    assert row["tiers"][0]["until_ns"] == START + 46 * SECOND
+    assert not keeper.look()
+    now[0] = until
+    assert keeper.look()
+    keeper.look()
+    assert not keeper.look()
+    row, other = manage.listed(path)
+    assert (row["state"], row["gaps"]) == ("paused", [[START + 46 * SECOND, None]])
+    assert (other["state"], other["gaps"]) == ("kept", [])
+
+
+def test_resuming_until_a_moment(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [], segments=1)
+    with take_lock(path):
+        # nobody keeps: what is asked for is looked at alone
+        def held() -> tuple[int | None, definitions.Spans]:
+            found = definitions.read_definitions(path)
+            assert found is not None
+            return found.statistics[NAME].until_ns, found.statistics[NAME].pauses
+
+        manage.add(path, [NAME], now_ns=START, wait_s=0)
+        manage.resume(path, [NAME], now_ns=START, until_ns=START + 60 * SECOND, wait_s=0)
+        assert held() == (None, ()), "what is kept for ever stays so"
+        manage.pause(path, now_ns=START, wait_s=0)
+        manage.resume(path, now_ns=START + SECOND, until_ns=START + 60 * SECOND, wait_s=0)
+        manage.resume(path, now_ns=START + SECOND, until_ns=START + 50 * SECOND, wait_s=0)
+        assert held() == (START + 60 * SECOND, ((START, START + SECOND),))
+        # over, and asked for again before the keeper saw it
+        manage.resume(path, now_ns=START + 70 * SECOND, until_ns=START + 90 * SECOND, wait_s=0)
+        assert held() == (START + 90 * SECOND, ((START, START + SECOND), (START + 60 * SECOND, START + 70 * SECOND)))
+        manage.resume(path, now_ns=START + 80 * SECOND, wait_s=0)
+        assert held()[0] is None
+        manage.drop(path, [NAME], wait_s=0)
+        manage.add(path, [NAME], now_ns=START, until_ns=START + SECOND, wait_s=0)
+        manage.pause(path, now_ns=START + 5 * SECOND, wait_s=0)
+        assert held() == (None, ((START + SECOND, None),))
+
+
+def test_times_are_those_of_the_recorded_hosts_clock(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [], segments=1)
+    facts = read_facts(path)
+    ahead = 3 * 365 * 86400 * SECOND
+    facts.sessions.append({"from_ns": START, "until_ns": None, "clock_offset_ns": ahead})
+    facts.write(path)
+    before = time.time_ns() + ahead
+    manage.add(path, [NAME])
+    manage.pause(path)
+    found = definitions.read_definitions(path)
+    assert found is not None
+    added = found.statistics[NAME]
+    assert before <= added.added_ns <= time.time_ns() + ahead
+    assert added.since_ns is not None
+    assert 0 <= added.pauses[0][0] - added.since_ns < 60 * SECOND
+    manage.resume(path)
+    found = definitions.read_definitions(path)
+    assert found is not None
+    assert found.statistics[NAME].resumed_ns >= before
+
+
+def test_pruning_seconds_of_an_hour_that_is_not_over_leaves_what_longer_sums_need(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [NAME], segments=4, seconds=10, step_s=1500, per_s=5)
+    # the last segment, of the second hour, is not over
+    manage.prune(path, [NAME], before_ns=START + 5000 * SECOND, tier="1m")
+    tiers = {each["tier"]: each for each in manage.listed(path)[0]["tiers"]}
+    assert tiers["1s"]["first_ns"] == START + 4500 * SECOND
+    for seconds in (60, 3600):
+        scanned = query(Recording(path), NAME, interval_ns=seconds * SECOND)
+        kept = query(aged(path, tmp_path / f"old{seconds}", 0), NAME, interval_ns=seconds * SECOND)
+        assert isinstance(kept, Stack)
+        assert isinstance(scanned, Stack)
+        last = [dict(zip(each.keys, each.values[:, -1].tolist(), strict=True)) for each in (kept, scanned)]
+        assert last[0] == last[1]
+        assert sum(last[0].values()) > 0
+    # once that hour is over, what was asked for is done
+    with RecordingWriter.reopen(path, live=False) as writer:
+        add_segment(writer, START + 2 * HOUR + 10 * SECOND, 10, 5)
+    manage.resume(path)
+    tiers = {each["tier"]: each for each in manage.listed(path)[0]["tiers"]}
+    assert tiers["1s"]["first_ns"] >= START + 2 * HOUR
+    # everything is everything
+    assert manage.prune(path, [NAME], before_ns=START + 3 * HOUR)[0]["rows"] == 0
+
+
+def test_a_limit_of_time_leaves_the_rest_to_the_next_change(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [], segments=3)
+    row = manage.add(path, [NAME], backfill=True, work_s=0)[0]
+    assert (row["state"], row["segments"]) == ("pending", 0)
+    assert "keep resume" in row["why"]
+    row = manage.resume(path, [NAME], work_s=60)[0]
+    assert (row["state"], row["why"], row["segments"]) == ("kept", "", 3)

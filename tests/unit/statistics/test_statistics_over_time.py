@@ -170,6 +170,39 @@ def test_what_retention_removed_lives_on_in_maps(tmp_path: Path) -> None:
     assert any("no longer kept" in note for note in some.notes)
 
 
+def test_a_gap_of_which_only_maps_remain_is_no_rest(tmp_path: Path) -> None:
+    """Twice ten seconds with twenty between in which nothing recorded; then quiet seconds, and ten whose events are there."""
+    clock = FakeClock(START)
+    for begin in (0, 30):
+        clock.sleep(begin - (clock.realtime_ns() - START) / SECOND)
+        made = tmp_path / f"at{begin}"
+        made.mkdir()
+        held = [Event(START + (begin + place) * SECOND) for place in range(10)]
+        with (RecordingWriter.reopen(tmp_path / "r", system=clock) if begin else live(tmp_path / "r", clock=clock)) as writer:
+            writer.append_events(table(held, made))
+            clock.sleep(10)
+            if begin:
+                writer.seal()
+                clock.sleep(5)
+                writer.append_events(table([Event(START + (45 + place) * SECOND) for place in range(10)], tmp_path))
+                clock.sleep(10)
+                writer.seal()
+                writer.facts.retention["age_s"] = 11
+                writer.tick(clock.realtime_ns())
+    recording = Recording(tmp_path / "r")
+    assert recording.facts.dropped_through == 2, "the test means to drop"
+    found = query(recording, "io.ops", interval_ns=SECOND)
+    assert isinstance(found, Series)
+    assert found.total == 30
+    missing = np.isnan(found.values)
+    assert missing[10:30].all(), "nothing was recorded, which is not zero"
+    assert not missing[:10].any()
+    assert not missing[30:].any()
+    np.testing.assert_array_equal(found.values[40:45], 0)
+    assert found.covered_ns == 35 * SECOND
+    assert heat(recording, "latency", interval_ns=SECOND).gaps == ((10, 30),)
+
+
 def test_the_source_is_chosen_and_told(tmp_path: Path) -> None:
     with RecordingWriter.create(tmp_path / "r", host="", clock="trace", origin={"kind": "import"}, live=False) as writer:
         for source, many in (("block", 10), ("syscall", 20), ("fio", 30)):

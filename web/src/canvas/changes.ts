@@ -1,4 +1,4 @@
-import type { Difference, SignedCells } from "../generated/api";
+import type { Difference } from "../generated/api";
 import type { HeatMapGroup, SparseCounts, ThemeColours } from "../generated/heatmap";
 import { bitmapOf, steps } from "./bitmap";
 import { type Cells, fill, geometry, type Shape } from "./cells";
@@ -108,13 +108,25 @@ export class Changes implements Content {
 	}
 
 	#change(shape: Shape): Cells {
-		return changeOf(this.look.answer.cells, shape);
+		return changeOf(this.look.answer, shape);
 	}
 }
 
-/** A difference per second in a geometry: averaged over the columns that are one cell, added up over its rows. */
-export function changeOf(signed: SignedCells, shape: Shape): Cells {
-	const data: SparseCounts = { starts: signed.starts, rows: signed.rows, counts: signed.values };
+/** A difference per second in a geometry: averaged over the columns of a cell that were compared, added up over its rows. */
+export function changeOf(answer: Pick<Difference, "cells" | "columns" | "gaps">, shape: Shape): Cells {
+	const { starts, rows, values } = answer.cells;
+	const data: SparseCounts = { starts, rows, counts: values };
 	const cells = fill(data, shape);
-	return { ...cells, counts: cells.counts.map((value) => value / shape.joined) };
+	const compared = comparedIn(answer, shape);
+	return { ...cells, counts: cells.counts.map((value, i) => value / Math.max(1, compared[i % shape.columns] ?? 0)) };
+}
+
+/** How many columns of each cell were compared: those in gaps and beyond the end were not. */
+function comparedIn({ columns, gaps }: Pick<Difference, "columns" | "gaps">, shape: Shape): number[] {
+	const within = (from: number, past: number, start: number) =>
+		Math.max(0, Math.min(past, start + shape.joined, columns) - Math.max(from, start, 0));
+	return Array.from({ length: shape.columns }, (_, cell) => {
+		const start = shape.first + cell * shape.joined;
+		return gaps.reduce((left, [from, past]) => left - within(from, past, start), within(0, columns, start));
+	});
 }

@@ -8,7 +8,7 @@ const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500]
 	.concat([1, 2, 3, 6, 12].map((hours) => hours * H))
 	.concat([1, 2, 7, 14, 28, 91, 364].map((days) => days * D));
 /** Later than this (March 1973) a time in ns counts from 1970. */
-const EPOCH = 1e17;
+export const EPOCH = 1e17;
 
 /**
  * At most `most` marks on the time from `from` to `to`, which are ns since `origin`. Where that counts from 1970 they are moments of

@@ -22,6 +22,8 @@ export interface Part {
 
 /** What is painted of a map, and how. */
 export interface Look {
+	/** What the map is of: a look at something else has its own axis and scale. */
+	about: string;
 	group: HeatMapGroup;
 	map: HeatMapCounts;
 	origin: number;
@@ -43,12 +45,15 @@ export interface Look {
 /** Axis and scale of a graph, kept while a live map moves on so that neither colours nor rows flicker. */
 export interface Held {
 	key: string;
+	/** Where what is shown began, and what the map held of which they were made: ns on the recording's clock. */
 	from: number;
+	origin: number;
+	end: number;
 	axis: Axis | null;
 	scale: Scale | null;
 }
 
-export const nothingHeld = (): Held => ({ key: "", from: 0, axis: null, scale: null });
+export const nothingHeld = (): Held => ({ key: "", from: 0, origin: 0, end: 0, axis: null, scale: null });
 
 /** Cells are so wide and so high at least, in pixels of the canvas. */
 const CELL = { wide: 2, high: 3 };
@@ -89,21 +94,22 @@ export class Heat implements Content {
 	}
 
 	settle(shown: Span, box: Box): boolean {
-		const { kind, crop, rows, scale } = this.look;
+		const { about, group, map, kind, crop, rows, scale } = this.look;
 		const parts = this.look.parts.map((part) => part.key);
 		const length = shown.to - shown.from;
-		const key = JSON.stringify([kind, crop, rows, scale, parts, this.look.shown.length, Math.round(length), box]);
-		const from = this.origin + shown.from;
-		const { held } = this;
-		const stays = held.key === key && Math.abs(from - held.from) < length / 4 && held.scale !== null;
+		const what = [about, group.y, map.label, this.interval];
+		const how = [kind, crop, rows, scale, parts, this.look.shown.length];
+		const key = JSON.stringify([what, how, Math.round(length), box]);
+		const { held, origin } = this;
+		const [from, end] = [origin + shown.from, origin + this.columns * this.interval];
+		const near = [from - held.from, origin - held.origin, end - held.end].every((far) => Math.abs(far) < length / 4);
+		const stays = held.key === key && near && held.scale !== null && held.scale.counts.length > 0;
 		if (!stays) held.axis = axisOf(this.look);
 		const cells = this.#fill(shown, box.width, box.height);
 		this.#seen = cells;
 		this.#cells ??= cells;
 		if (stays) return false;
-		held.key = key;
-		held.from = from;
-		held.scale = scaleOf([cells.counts], kind);
+		Object.assign(held, { key, from, origin, end, scale: scaleOf([cells.counts], kind) });
 		return true;
 	}
 
@@ -150,8 +156,8 @@ export class Heat implements Content {
 		const column = Math.floor((time / this.interval - cells.first) / cells.joined);
 		const row = placeOf(cells.edges, value);
 		if (column < 0 || column >= cells.columns || row < 0 || row + 1 >= cells.edges.length) return null;
-		let inColumn = 0;
-		for (let r = 0; r + 1 < cells.edges.length; r++) inColumn += cells.counts[r * cells.columns + column] ?? 0;
+		const first = cells.first + column * cells.joined;
+		const inColumn = this.look.shown.reduce((sum, data) => sum + countOf(data, first, first + cells.joined), 0);
 		const count = cells.counts[row * cells.columns + column] ?? 0;
 		return {
 			...this.look.row(cells.edges[row] ?? 0, cells.edges[row + 1] ?? 0),
@@ -168,6 +174,14 @@ export class Heat implements Content {
 		const [one, ...more] = this.look.shown.map((data) => fill(data, shape));
 		return one && more.length === 0 ? one : plus(one ? [one, ...more] : [], shape);
 	}
+}
+
+/** All counts of some columns, also those above and below the axis. */
+function countOf(data: SparseCounts, first: number, past: number): number {
+	const place = (column: number) => data.starts[Math.min(Math.max(0, column), data.starts.length - 1)] ?? 0;
+	let sum = 0;
+	for (let k = place(first); k < place(past); k++) sum += data.counts[k] ?? 0;
+	return sum;
 }
 
 /** The part of y that a look shows. */

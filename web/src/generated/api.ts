@@ -28,7 +28,7 @@ export interface AlertLine {
 	words: string;
 }
 
-/** The latest lines, the oldest first; `left`: how many earlier ones there are. */
+/** The latest lines, the oldest first; `left`: how many earlier ones are still in the log. */
 export interface AlertLog {
 	schema: 1;
 	lines: AlertLine[];
@@ -258,7 +258,7 @@ export interface Hierarchy {
 	root: Node;
 }
 
-/** Keep a statistic for so many minutes, with all that tracing it takes. */
+/** Keep a statistic for so many minutes, made of what is being recorded. */
 export interface Keep {
 	do: "record";
 	statistic: string;
@@ -436,9 +436,11 @@ export interface Problem {
 }
 
 /**
- * Something that is served. Times are ns on its own clock, null where it holds no event; `clock` says whether they count from 1970.
+ * Something that is served. Times are ns on its own clock, null where it holds nothing; `clock` says whether they count from 1970.
  *
- * `live`: whether it is still being recorded. events, samples: by source. `problem`: why it can't be read, else empty.
+ * first_ns: of what is kept where that goes back further than events. last_ns: of the latest event; of what is being recorded how far
+ * that is, though no I/O came lately. `live`: whether it is still being recorded. events, samples: by source. `problem`: why it can't be
+ * read, else empty.
  */
 export interface RecordingFacts {
 	name: string;

@@ -1,6 +1,9 @@
 import type { DrawnMap, Problem, SeriesAnswer, StackAnswer, Tick } from "../generated/api";
 import { answerHeld, inlined } from "./offline";
 
+/** After so many ms is asked again what did not reach the service, or what it had no time for. */
+export const AGAIN = 2000;
+
 /** What is drawn: numbers over time, one or several, or a heat map. */
 export type Drawable = SeriesAnswer | StackAnswer | DrawnMap;
 
@@ -36,28 +39,41 @@ export const address = (path: string, words: Words): string => `/api/v1/${questi
 const plain = (value: string | number) =>
 	typeof value === "number" && Math.abs(value) > 2 ** 53 ? String(BigInt(Math.round(value))) : String(value);
 
-/** Questions that were answered, the latest last: what a file that is shared has to hold. */
-const answered = new Set<string>();
+/** Questions that were put and not refused, the latest last: what a file that is shared has to hold. */
+const known = new Set<string>();
 const REMEMBERED = 500;
+/** Those of them that have no answer yet, with how often they were put. */
+const underWay = new Map<string, number>();
 
-export const asked = (): string[] => [...answered];
+export const asked = (): string[] => [...known];
+export const waiting = (): string[] => [...underWay.keys()];
 
 /** Ask once; a refusal becomes an error with the service's own words. */
 export async function ask<T>(path: string, words: Words = {}, signal?: AbortSignal): Promise<T> {
 	if (inlined()) return answerHeld<T>(path, words);
-	const response = await reach(address(path, words), {
-		headers: { accept: "application/json" },
-		signal: signal ?? null,
-	});
-	const found = (await response.json()) as T;
-	remember(question(path, words));
-	return found;
+	const name = question(path, words);
+	remember(name);
+	underWay.set(name, (underWay.get(name) ?? 0) + 1);
+	try {
+		const response = await reach(address(path, words), {
+			headers: { accept: "application/json" },
+			signal: signal ?? null,
+		});
+		return (await response.json()) as T;
+	} catch (error) {
+		known.delete(name);
+		throw error;
+	} finally {
+		const left = (underWay.get(name) ?? 1) - 1;
+		if (left > 0) underWay.set(name, left);
+		else underWay.delete(name);
+	}
 }
 
 function remember(name: string): void {
-	answered.delete(name);
-	answered.add(name);
-	for (const first of answered) if (answered.size > REMEMBERED) answered.delete(first);
+	known.delete(name);
+	known.add(name);
+	for (const first of known) if (known.size > REMEMBERED) known.delete(first);
 }
 
 /** Ask for what is kept as a file. */
@@ -76,10 +92,13 @@ export async function tell<T>(method: "PUT" | "POST" | "DELETE", path: string, b
 	return (response.headers.get("content-type")?.includes("json") && text ? JSON.parse(text) : text || null) as T;
 }
 
+const TOKEN =
+	"The service has another token than this page: open the address that iolab printed. With --token-file it keeps one.";
+
 async function reach(url: string, options: RequestInit): Promise<Response> {
 	const response = await fetch(url, options);
 	if (response.ok) return response;
-	if (response.status === 401) throw new Refusal(401, "The token has changed: open the address that iolab printed.");
+	if (response.status === 401) throw new Refusal(401, TOKEN);
 	throw new Refusal(response.status, inWords((await response.json().catch(() => null)) as Problem | null));
 }
 
@@ -89,17 +108,20 @@ export interface Heard {
 	answer: (answer: Drawable) => void;
 	problem: (words: string) => void;
 	lost: (gone: boolean) => void;
+	/** The service is there, and takes no stream: why, in its words. */
+	refused: (words: string) => void;
 }
 
 const CLOSED = 2;
-const AGAIN = 2000;
 
 /** Follow a recording until what is returned is called. A stream that was refused, as by a service that begins anew, is opened again. */
 export function follow(words: Words, heard: Heard): () => void {
 	let source: EventSource;
+	let probe = new AbortController();
 	let timer: ReturnType<typeof setTimeout> | undefined;
 	const open = () => {
-		source = new EventSource(address("stream", words));
+		const url = address("stream", words);
+		source = new EventSource(url);
 		const on = <T>(name: string, take: (data: T) => void) =>
 			source.addEventListener(name, (event) => take(JSON.parse((event as MessageEvent<string>).data) as T));
 		on<Tick>("tick", heard.tick);
@@ -107,15 +129,31 @@ export function follow(words: Words, heard: Heard): () => void {
 		on<Problem>("problem", (problem) => heard.problem(inWords(problem)));
 		source.onopen = () => heard.lost(false);
 		source.onerror = () => {
-			heard.lost(true);
-			if (source.readyState === CLOSED) timer = setTimeout(open, AGAIN);
+			if (source.readyState !== CLOSED) return heard.lost(true);
+			probe = new AbortController();
+			void whyNot(url, probe, heard);
+			timer = setTimeout(open, AGAIN);
 		};
 	};
 	open();
 	return () => {
 		clearTimeout(timer);
+		probe.abort();
 		source.close();
 	};
+}
+
+/** A stream that is refused does not say why: the same question, asked plainly, does. */
+async function whyNot(url: string, probe: AbortController, heard: Heard): Promise<void> {
+	try {
+		await reach(url, { signal: probe.signal });
+		// it is taken by now: the stream is opened again, this one is not needed
+		probe.abort();
+	} catch (error) {
+		if (probe.signal.aborted) return;
+		if (error instanceof Refusal) heard.refused(error.message);
+		else heard.lost(true);
+	}
 }
 
 function inWords(problem: Problem | null): string {

@@ -1,5 +1,5 @@
 import { effect, type Signal, untracked } from "@preact/signals";
-import { ask, type Drawable, question, Refusal, type Words } from "./ask";
+import { AGAIN, ask, type Drawable, question, Refusal, type Words } from "./ask";
 import { intervalOf, snapped } from "./columns";
 import { following, streamedSeconds, TOP } from "./following";
 import { type Held, heldOf, keepOnly, show, unreachable } from "./held";
@@ -8,8 +8,6 @@ import { type GraphSpec, sheet, spanOf } from "./worksheet";
 /** A graph that moves is asked for when it has rested so long, in ms, and at the latest so long after it began to move. */
 const REST = 120;
 const LATEST = 500;
-/** After so long a question is put again that did not reach the service, or for which it had no time. */
-const AGAIN = 2000;
 
 /** What a graph shows: null before the first answer. The last one stays until the next is there. */
 export const answerOf = (spec: GraphSpec): Signal<Drawable | null> => heldOf(spec.id).answer;
@@ -27,7 +25,10 @@ export function wordsOf(spec: GraphSpec): Words {
 	const { from, until } = snapped(span, interval);
 	const { statistic, source } = spec;
 	const { recording } = sheet.value;
-	const time = { from: String(from), to: String(until), interval: `${interval}ns` };
+	// a clock that begins at 0 has no moment before it, though the page shows some room there
+	const first = from < 0n ? 0n : from;
+	const last = until > first ? until : first + BigInt(interval);
+	const time = { from: String(first), to: String(last), interval: `${interval}ns` };
 	return { recording, statistic, source, ...time, top: TOP, drawn: "true" };
 }
 
@@ -49,13 +50,15 @@ function renew(): void {
 		const live = streamedSeconds(spec);
 		const key =
 			live > 0 ? question("live", { recording, statistic: spec.statistic, live }) : question("query", wordsOf(spec));
-		if (held.asked === key || tooSoon(spec, held)) continue;
 		const about = question("", { recording, statistic: spec.statistic, source: spec.source });
 		const other = held.about !== about;
+		if (held.asked === key || (!other && tooSoon(spec, held))) continue;
 		Object.assign(held, { asked: key, about });
 		// what was asked of another statistic is of no use; of another time it is better than nothing
 		if (other) {
 			held.name.value = "";
+			held.answer.value = null;
+			held.problem.value = "";
 			held.stop?.abort();
 			held.stop = null;
 		}
@@ -77,8 +80,11 @@ function schedule(id: string, held: Held): void {
 function tooSoon(spec: GraphSpec, held: Held): boolean {
 	const { time } = sheet.value;
 	if (!spec.synced || !("live" in time) || streamedSeconds(spec) > 0) return false;
-	const same = held.answer.peek()?.statistic === spec.statistic && held.asked.startsWith("query");
-	return same && Date.now() - held.at < intervalOf(spanOf(spec)) / 1e6;
+	return (
+		held.answer.peek() !== null &&
+		held.asked.startsWith("query") &&
+		Date.now() - held.at < intervalOf(spanOf(spec)) / 1e6
+	);
 }
 
 async function fetchAnswer(id: string, held: Held): Promise<void> {
@@ -110,11 +116,11 @@ async function fetchAnswer(id: string, held: Held): Promise<void> {
 
 function fail(spec: GraphSpec, held: Held, error: unknown): void {
 	const refused = error instanceof Refusal;
-	if (refused) {
-		held.problem.value = error.message;
-		if (held.answer.peek()?.statistic !== spec.statistic) held.answer.value = null;
-	} else unreachable.value = true;
-	if (refused && error.status !== 503) return;
+	if (refused) held.problem.value = error.message;
+	else unreachable.value = true;
+	// what begins to be recorded can be answered later
+	const awaited = untracked(() => streamedSeconds(spec)) > 0 && held.name.peek() === "";
+	if (refused && error.status !== 503 && !awaited) return;
 	held.timer = setTimeout(() => {
 		held.asked = "";
 		untracked(renew);

@@ -1,6 +1,6 @@
 import { computed, effect, untracked } from "@preact/signals";
 import { follow, type Heard } from "./ask";
-import { forgetAsked, heldOf, show, unreachable } from "./held";
+import { forgetAsked, heldOf, refusal, show, unreachable } from "./held";
 import { inlined } from "./offline";
 import { type GraphSpec, MOST, recordings, sheet, tick } from "./worksheet";
 
@@ -37,7 +37,11 @@ export function following(back: () => void): () => void {
 	return effect(() => {
 		if (!wanted.value) return undefined;
 		const words = JSON.parse(wanted.value) as { recording: string; statistic: string[]; seconds: number };
-		return follow({ ...words, top: TOP, drawn: "true" }, heard(back));
+		const end = follow({ ...words, top: TOP, drawn: "true" }, heard(back));
+		return () => {
+			refusal.value = "";
+			end();
+		};
 	});
 }
 
@@ -65,11 +69,15 @@ function heard(back: () => void): Heard {
 			}
 		},
 		lost: (gone) => {
-			const again = unreachable.peek() && !gone;
+			const again = (unreachable.peek() || refusal.peek() !== "") && !gone;
 			unreachable.value = gone;
+			refusal.value = "";
 			if (!again) return;
 			forgetAsked();
 			back();
+		},
+		refused: (words) => {
+			refusal.value = words;
 		},
 	};
 }

@@ -22,6 +22,9 @@ export interface Held {
 /** Whether the service is not reached; the page goes on by itself when it is. */
 export const unreachable = signal(false);
 
+/** Why the service is there but takes no stream of this page, in words; "" otherwise. */
+export const refusal = signal("");
+
 const all = new Map<string, Held>();
 
 /** What is held of a graph, by its id. */

@@ -1,7 +1,7 @@
-import { effect, signal, untracked } from "@preact/signals";
+import { computed, effect, signal, untracked } from "@preact/signals";
 import type { Losses, Mark, Marks } from "../generated/api";
 import { ask } from "./ask";
-import { type Span, sheet } from "./worksheet";
+import { facts, type Span, sheet } from "./worksheet";
 
 /** The marks of the recording that is shown, and the times in which nothing was recorded. */
 const found = signal<{ found: Mark[]; left: number; gaps: Span[] }>({ found: [], left: 0, gaps: [] });
@@ -15,16 +15,28 @@ export const marks = {
 	},
 };
 
-/** Keep them those of the recording that is shown. */
+/** What is recorded is asked anew for its marks and gaps so often, in ms. */
+const EVERY = 30_000;
+
+/** Keep them those of the recording that is shown, and while that grows, of what it holds by now. */
 export function followMarks(): () => void {
-	let before = "";
-	return effect(() => {
-		const { recording } = sheet.value;
-		if (recording === before || !recording) return;
-		before = recording;
-		found.value = { found: [], left: 0, gaps: [] };
-		void load(recording);
-	});
+	const recording = computed(() => sheet.value.recording);
+	const grows = computed(() => facts.value?.live ?? false);
+	const ends = [
+		effect(() => {
+			if (!recording.value) return;
+			found.value = { found: [], left: 0, gaps: [] };
+			void load(recording.value);
+		}),
+		effect(() => {
+			if (!recording.value || !grows.value) return undefined;
+			const asking = setInterval(marks.refresh, EVERY);
+			return () => clearInterval(asking);
+		}),
+	];
+	return () => {
+		for (const end of ends) end();
+	};
 }
 
 async function load(recording: string): Promise<void> {

@@ -20,6 +20,9 @@ import {
 /** Moments that are jumped to one after the other. */
 const MOMENTS = 50;
 
+/** A span in whole ns, as it is saved. */
+const round = ({ from, until }: Span): Span => ({ from: Math.round(from), until: Math.round(until) });
+
 /** The graph that keys act on. */
 export const focused = (): GraphSpec | undefined => sheet.value.graphs.find((each) => each.id === focus.value);
 
@@ -31,9 +34,8 @@ export function shown(): Span {
 
 function go(span: Span): void {
 	const spec = focused();
-	const round = { from: Math.round(span.from), until: Math.round(span.until) };
-	if (spec && !spec.synced) setSpan(spec, round);
-	else sheet.value = { ...sheet.value, time: round };
+	if (spec && !spec.synced) setSpan(spec, round(span));
+	else sheet.value = { ...sheet.value, time: round(span) };
 }
 
 /** The length up to now that the worksheet follows, in seconds; 0 while it stands. */
@@ -82,14 +84,11 @@ export const showWhole = (): void => go(whole.value);
 
 /** The part of time between two moments, of all graphs. */
 export function showSpan(span: Span): void {
-	sheet.value = { ...sheet.value, time: { from: Math.round(span.from), until: Math.round(span.until) } };
+	sheet.value = { ...sheet.value, time: round(span) };
 }
 
 /** What is shown, as a part of time that stays. */
-export function standing(): Span {
-	const { from, until } = time.value;
-	return { from: Math.round(from), until: Math.round(until) };
-}
+export const standing = (): Span => round(time.value);
 
 function centre(): number {
 	const span = shown();
@@ -141,7 +140,7 @@ export function compare(): void {
 /** Move the time that is compared with. */
 export function moveCompared(share: number): void {
 	const { compare: other } = sheet.value;
-	if (other) sheet.value = { ...sheet.value, compare: moved(other, whole.value, share) };
+	if (other) sheet.value = { ...sheet.value, compare: round(moved(other, whole.value, share)) };
 }
 
 /** A graph with a time of its own, or back with the others. */

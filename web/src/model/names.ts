@@ -1,3 +1,6 @@
+/** What a saved worksheet and an alert may be called, as the pattern of a field. */
+export const NAME = "[A-Za-z0-9_\\-][A-Za-z0-9 ._\\-]{0,63}";
+
 /** A statistic of one value of any field: the filter stands before the breakdown. */
 export function filtered(name: string, field: string, value: string): string {
 	const by = breakdownOf(name);

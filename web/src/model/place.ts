@@ -1,23 +1,18 @@
-import { readGraph, readWorksheet } from "./reading";
+import { readGraph, readSpan, readWorksheet } from "./reading";
 import { type GraphSpec, graphOf, type Span, type Worksheet } from "./worksheet";
 
 /**
  * A worksheet as the words of an address, short where graphs are as they begin:
- * `recording=rec&last=60&graph=io.ops[latency]&graph={"statistic":"io.ops[op]","width":1}`.
+ * `recording=rec&last=60&graph=io.ops[latency]&graph={"statistic":"io.ops[op]","width":1}`. `at`: the second that is selected.
  */
-export function formatPlace(sheet: Worksheet): string {
+export function formatPlace(sheet: Worksheet, selected: Span | null = null): string {
 	const words = new URLSearchParams();
 	if (sheet.name) words.set("name", sheet.name);
 	words.set("recording", sheet.recording);
 	if ("live" in sheet.time) words.set("last", String(sheet.time.live));
 	else for (const [name, value] of moments(sheet.time)) words.set(name, value);
-	if (sheet.compare)
-		words.set(
-			"compare",
-			moments(sheet.compare)
-				.map(([, value]) => value)
-				.join("-"),
-		);
+	if (sheet.compare) words.set("compare", both(sheet.compare));
+	if (selected) words.set("at", both(selected));
 	for (const graph of sheet.graphs) words.append("graph", formatGraph(graph));
 	// brackets and quotes may stand in a fragment, and are easier to read as they are
 	return words.toString().replaceAll("%5B", "[").replaceAll("%5D", "]").replaceAll("%2C", ",").replaceAll("%3A", ":");
@@ -27,14 +22,18 @@ export function formatPlace(sheet: Worksheet): string {
 export function parsePlace(text: string): Worksheet {
 	const words = new URLSearchParams(text.replace(/^[#?]/, ""));
 	const [from, until] = [words.get("from"), words.get("to")].map(number);
-	const [before, after] = (words.get("compare") ?? "").split("-").map(number);
 	return readWorksheet({
 		name: words.get("name") ?? "",
 		recording: words.get("recording") ?? "",
 		time: from !== null && until !== null ? { from, until } : { live: number(words.get("last")) },
-		compare: { from: before, until: after },
+		compare: span(words.get("compare")),
 		graphs: words.getAll("graph").map(parseGraph),
 	});
+}
+
+/** The second that an address says is selected. */
+export function parseSelected(text: string): Span | null {
+	return readSpan(span(new URLSearchParams(text.replace(/^[#?]/, "")).get("at")));
 }
 
 function formatGraph(graph: GraphSpec): string {
@@ -58,6 +57,17 @@ const moments = ({ from, until }: Span): [string, string][] => [
 	["to", String(BigInt(Math.round(until)))],
 ];
 
+/** A span as one word, "-5..10": a moment before the clock's 0 has a sign. */
+const both = (span: Span): string =>
+	moments(span)
+		.map(([, value]) => value)
+		.join("..");
+
+function span(text: string | null): { from: number | null; until: number | null } {
+	const [from, until, more] = (text ?? "").split("..").map(number);
+	return more === undefined ? { from: from ?? null, until: until ?? null } : { from: null, until: null };
+}
+
 function number(text: string | null | undefined): number | null {
-	return text && /^\d{1,20}(\.\d+)?$/.test(text) ? Number(text) : null;
+	return text && /^-?\d{1,20}(\.\d+)?$/.test(text) ? Number(text) : null;
 }

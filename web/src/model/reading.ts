@@ -1,4 +1,4 @@
-import { type GraphSpec, graphOf, MOST, type Span, type Worksheet } from "./worksheet";
+import { type GraphSpec, graphOf, type Span, type Worksheet } from "./worksheet";
 
 type Data = Record<string, unknown>;
 
@@ -22,7 +22,7 @@ const LONGEST = 4096;
 export function readWorksheet(given: unknown): Worksheet {
 	const data = isData(given) ? given : {};
 	const graphs = Array.isArray(data.graphs) ? data.graphs.map(readGraph).filter((each) => each !== null) : [];
-	const unique = graphs.slice(0, MOST).map((each, i) => ({ ...each, id: each.id || `g${i + 1}` }));
+	const unique = graphs.map((each, i) => ({ ...each, id: each.id || `g${i + 1}` }));
 	return {
 		schema: 1,
 		name: text(data.name, 64),
@@ -33,6 +33,11 @@ export function readWorksheet(given: unknown): Worksheet {
 			? unique
 			: unique.map((each, i) => ({ ...each, id: `g${i + 1}` })),
 	};
+}
+
+/** A worksheet as it is saved: which second is selected is not in it, so its values are averages. */
+export function unselected(sheet: Worksheet): Worksheet {
+	return { ...sheet, graphs: sheet.graphs.map((each) => ({ ...each, panel: "average" })) };
 }
 
 /** A graph; null where it names no statistic. */
@@ -56,7 +61,7 @@ export function readGraph(given: unknown): GraphSpec | null {
 }
 
 /** A span of time, null where it is none. */
-function readSpan(given: unknown): Span | null {
+export function readSpan(given: unknown): Span | null {
 	const { from, until } = isData(given) ? given : {};
 	return finite(from) && finite(until) && from < until ? { from, until } : null;
 }

@@ -1,12 +1,12 @@
 import { computed, effect, signal, untracked } from "@preact/signals";
 import type { Recordings, Statistics } from "../generated/api";
-import { ask } from "./ask";
+import { AGAIN, ask, Refusal } from "./ask";
 import { feed } from "./feed";
-import { unreachable } from "./held";
+import { refusal, unreachable } from "./held";
 import { inlined } from "./offline";
-import { formatPlace, parsePlace } from "./place";
+import { formatPlace, parsePlace, parseSelected } from "./place";
 import { readWorksheet } from "./reading";
-import { catalogue, cursor, facts, recordings, sheet, tick, type Worksheet, whole } from "./worksheet";
+import { catalogue, cursor, facts, MOST, recordings, refused, sheet, tick, type Worksheet, whole } from "./worksheet";
 
 /** Pages besides the worksheet. */
 export type View = "worksheet" | "kept" | "alerts";
@@ -15,40 +15,58 @@ export const view = signal<View>("worksheet");
 export const offline = computed(() => inlined() !== null);
 
 const WRITES = 250;
-const AGAIN = 2000;
 
 /** Find out what there is, show what the address says, and keep the address true. */
 export async function begin(): Promise<void> {
 	const held = inlined();
 	recordings.value = held?.recordings ?? (await ask<Recordings>("recordings")).recordings;
 	if (recordings.value.length === 0) throw new Error("Nothing is served.");
-	await show(
-		held ? readWorksheet(held.worksheet) : parsePlace(location.hash.length > 1 ? location.hash : location.search),
-	);
+	if (held) await show(readWorksheet(held.worksheet));
+	else await follow(location.hash.length > 1 ? location.hash : location.search);
 	feed();
 	if (held) return;
 	effect(remember);
 	effect(recover);
 	effect(refresh);
 	addEventListener("hashchange", () => {
-		if (location.hash !== written) void show(parsePlace(location.hash));
+		if (location.hash !== written) follow(location.hash).catch(refuse);
 	});
 }
 
-/** Show a worksheet; one that names no recording that is served shows the first. */
-export async function show(asked: Worksheet): Promise<void> {
-	const found = recordings.value.find((each) => each.name === asked.recording) ?? recordings.value[0];
-	await choose(found?.name ?? "", asked);
+/** Show what an address says. */
+async function follow(text: string): Promise<void> {
+	await show(parsePlace(text));
+	cursor.value = parseSelected(text);
 }
 
-/** Show a recording, with the graphs of a worksheet, or those that are shown now. */
-export async function choose(name: string, asked: Worksheet = sheet.value): Promise<void> {
+/** Say on the page why a wish was refused. */
+export function refuse(error: unknown): void {
+	refused.value = error instanceof Error ? error.message : String(error);
+}
+
+/** Show a worksheet; one that names no recording that is served shows the first, one of too many graphs the first of these. */
+export async function show(asked: Worksheet): Promise<void> {
+	const found = recordings.value.find((each) => each.name === asked.recording) ?? recordings.value[0];
+	const left = asked.graphs.length - MOST;
+	await choose(found?.name ?? "", { ...asked, graphs: asked.graphs.slice(0, MOST) });
+	if (left > 0)
+		refused.value = `It has ${asked.graphs.length} graphs: the first ${MOST} are shown, ${left} are left out.`;
+}
+
+let wishes = 0;
+
+/** Show a recording, with the graphs of a worksheet, or those that are shown now. Of several wishes the last one counts. */
+export async function choose(name: string, given?: Worksheet): Promise<void> {
+	const wish = ++wishes;
 	const found = recordings.value.find((each) => each.name === name);
 	if (name !== sheet.value.recording || catalogue.value.length === 0) {
+		const held = inlined()?.statistics ?? (await ask<Statistics>("statistics", { recording: name })).statistics;
+		if (wish !== wishes) return;
 		tick.value = null;
 		cursor.value = null;
-		catalogue.value = inlined()?.statistics ?? (await ask<Statistics>("statistics", { recording: name })).statistics;
+		catalogue.value = held;
 	}
+	const asked = given ?? sheet.value;
 	const past = found !== undefined && !found.live && "live" in asked.time;
 	const other = asked.recording !== "" && asked.recording !== name;
 	sheet.value = { ...asked, recording: name };
@@ -90,7 +108,7 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 
 /** The address says what is shown. */
 function remember(): void {
-	const text = `#${formatPlace(sheet.value)}`;
+	const text = `#${formatPlace(sheet.value, cursor.value)}`;
 	clearTimeout(timer);
 	timer = setTimeout(() => {
 		written = text;
@@ -107,9 +125,11 @@ function recover(): (() => void) | undefined {
 			const found = (await ask<Recordings>("recordings")).recordings;
 			recordings.value = found;
 			unreachable.value = false;
+			refusal.value = "";
 			if (!untracked(() => facts.value) && found[0]) await choose(found[0].name);
-		} catch {
-			// it is asked again
+		} catch (error) {
+			// it is asked again; a service that refuses is there
+			refusal.value = error instanceof Refusal ? error.message : "";
 		}
 	}, AGAIN);
 	return () => clearInterval(asking);

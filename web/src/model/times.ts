@@ -1,3 +1,4 @@
+import { EPOCH } from "../canvas/clock";
 import { SECOND, type Span } from "./worksheet";
 
 /** Lengths of time that have a button, in seconds. */
@@ -15,8 +16,6 @@ export const oneOf = (unit: string): string => `${unit === "hour" ? "an" : "a"} 
 /** The least and the longest that is shown, in ns. */
 const LEAST = 1e6;
 const LONGEST = 10 * 366 * 86_400 * SECOND;
-/** Later than this (March 1973) a time in ns counts from 1970. */
-const EPOCH = 1e17;
 
 export const lengthOf = (span: Span): number => span.until - span.from;
 export const middleOf = (span: Span): number => span.from + lengthOf(span) / 2;

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ...errors import ResultsError
 from ...recording.recording import Recording
 from .. import default_maps
 from ..answers import Answer
-from ..coverage import clipped, covered, joined
+from ..coverage import clipped, covered, joined, sessions_of
 from ..fields import QUANTIZED
 from ..heat import LONG_SCAN
 from ..intervals import SECOND, columns_of
@@ -15,7 +16,8 @@ from ..names import Statistic
 from ..snapshot import Snapshot, Span, snapshot
 from ..windows import Window, window_of
 from . import growth, joining
-from .held import Held, held_of, preferred, sessions_of
+from .definitions import read_definitions
+from .held import Held, held_of, preferred
 from .places import DEFINITIONS, STATE, TIERS, Tier
 from .sources import is_counted
 from .state import read_state
@@ -28,7 +30,10 @@ _ROUND = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400,
 def span_of(recording: Recording) -> Span | None:
     """(first, last) time of a recording's events, or of its samples, and of what was kept of those that are gone; None without any."""
     there = recording.span()
-    state = read_state(recording.path)
+    try:
+        state = read_state(recording.path)
+    except ResultsError:
+        state = None
     kept = [(each.first_ns, each.until_ns - 1) for each in state.statistics.values()
             if each.first_ns is not None and each.until_ns is not None and each.segments] if state is not None else []
     ends = [*kept, *([there] if there is not None else [])]
@@ -40,7 +45,10 @@ def answer(recording: Recording, asked: Statistic, *, from_ns: int | None, until
     """The answer, None where the events themselves are to be asked; arguments as in `query.query`."""
     if not all((recording.path / name).is_file() for name in (DEFINITIONS, STATE)):
         return None
-    found = held_of(recording.path, asked, source)
+    try:
+        found = held_of(recording.path, asked, source)
+    except ResultsError:
+        return None  # `trouble` says so
     dropped = recording.facts.dropped_through
     if not found or not (dropped or any(not is_counted(each.statistic, each.source) for each in found)):
         return None
@@ -59,7 +67,7 @@ def answer(recording: Recording, asked: Statistic, *, from_ns: int | None, until
     gone = bool(dropped) and max(window.first_ns, held.first_ns) < there
     if (not gone and (counted or not _many(window, held))) or (interval_ns is not None and interval_ns % SECOND):
         return None
-    if not counted and _maps_do(window, asked):
+    if not counted and held.source in events.sources and _maps_do(window, asked):
         return None
     plan = _plan(window, held, free=interval_ns is None)
     columns_of(plan.window.first_ns, plan.window.until_ns - 1, plan.window.interval_ns)
@@ -68,6 +76,16 @@ def answer(recording: Recording, asked: Statistic, *, from_ns: int | None, until
     if counted:
         return growth.answer(window, held, plan.tiers, asked, there, notes)
     return joining.answer(window, held, plan.tiers, asked, notes)
+
+
+def trouble(recording: Recording) -> tuple[str, ...]:
+    """Why what was kept can't be asked, as a note; none where it can."""
+    try:
+        read_definitions(recording.path)
+        read_state(recording.path)
+    except ResultsError as error:
+        return (f"what was kept can't be asked: {error}",)
+    return ()
 
 
 @dataclass(frozen=True)
@@ -109,6 +127,9 @@ def _maps_do(window: Window, asked: Statistic) -> bool:
     """Whether the default maps can answer, and are not too many."""
     y = next((each for each in QUANTIZED if each == asked.breakdown), QUANTIZED[0])
     fields = asked.breakdown in (None, *default_maps.FIELDS, *QUANTIZED) and y != "queue"
+    # maps go as well, and what is kept may reach further back
+    if window.first_ns <= ((window.snap.recording.facts.dropped or {}).get("maps_until_ns") or -2**62):
+        return False
     longer = replace(window, interval_ns=max(SECOND, window.interval_ns))
     if asked.entry.measure != "ops" or not fields or not default_maps.suits(longer, asked.filters):
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from ...units import format_number, format_quantity
 from .definitions import Definitions
@@ -23,18 +23,18 @@ class Budget:
         """(the statistic that has to pause, why), None while all is well.
 
         Args:
-            sizes, cpu_ns: of each statistic that is being kept now: bytes on disk, CPU time so far.
+            sizes: bytes on disk of all statistics, those that pause included. cpu_ns: CPU time so far of those that are being kept now.
         """
-        found = self._too_large(definitions, sizes) or self._too_costly(definitions, cpu_ns)
+        found = self._too_large(definitions, sizes, cpu_ns) or self._too_costly(definitions, cpu_ns)
         if found is not None:
             self._spent.clear()
         return found
 
-    def _too_large(self, definitions: Definitions, sizes: Mapping[str, int]) -> tuple[str, str] | None:
+    def _too_large(self, definitions: Definitions, sizes: Mapping[str, int], going: Collection[str]) -> tuple[str, str] | None:
         whole = sum(sizes.values())
-        if definitions.bytes is None or whole <= definitions.bytes or not sizes:
+        if definitions.bytes is None or whole <= definitions.bytes or not going:
             return None
-        return max(sizes, key=lambda name: sizes[name]), (
+        return max(going, key=lambda name: sizes.get(name, 0)), (
             f"kept statistics take {format_quantity(whole, 'B', 3)}, the budget is {format_quantity(definitions.bytes, 'B', 3)}")
 
     def _too_costly(self, definitions: Definitions, cpu_ns: Mapping[str, int]) -> tuple[str, str] | None:

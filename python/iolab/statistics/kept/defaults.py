@@ -6,9 +6,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ..intervals import SECOND
-from ..names import parse
 from .definitions import Definition, Definitions, change, read_definitions
-from .manage import checked, same
+from .manage import checked, means
 
 OF_SOURCE = {
     "block": ("io.ops[op]", "io.bytes[op]", "io.ops[latency]"),
@@ -43,7 +42,7 @@ def begin(directory: Path, sources: Collection[str], asked: Sequence[str] | None
         after = before
         for name in names:
             statistic = checked(name)
-            if not any(same(statistic, parse(held)) for held in after.statistics):
+            if not any(means(held, statistic) for held in after.statistics):
                 after = after.with_(Definition(str(statistic), now_ns, since_ns=now_ns // SECOND * SECOND))
         return after
 

@@ -12,12 +12,13 @@ from typing import Any
 
 from ...errors import ResultsError
 from ...recording.layout import telling, write_json
-from .places import DEFINITIONS, LOCK, TIERS
+from ..intervals import SECOND
+from .places import DEFINITIONS, LOCK, STATE, TIERS
 
 SCHEMA = 1
 
 MOST_BYTES = 1 << 30
-"""Size on disk, of all kept statistics of a recording together, beyond which the largest is suspended."""
+"""Size on disk of all kept statistics of a recording together, paused ones included, beyond which the largest that goes on is suspended."""
 MOST_CPU = 0.05
 """Share of all CPU time beyond which the costliest is suspended."""
 
@@ -34,6 +35,7 @@ class Definition:
         since_ns: from where on, a whole second; None for all that there is.
         pauses: (from, until) ns, whole seconds; until is None while it lasts. resumed_ns: when it was last resumed, 0 for never.
         floors: by tier, ns before which it was pruned.
+        until_ns: when it pauses of itself; None for never. The keeper makes a pause of it once that is over.
     """
 
     statistic: str
@@ -43,11 +45,24 @@ class Definition:
     pauses: Spans = ()
     resumed_ns: int = 0
     floors: Mapping[str, int] = field(default_factory=dict)
+    until_ns: int | None = None
 
     @property
     def paused(self) -> bool:
         """Whether it is paused now."""
         return bool(self.pauses) and self.pauses[-1][1] is None
+
+    @property
+    def left_out(self) -> Spans:
+        """Pauses, and what comes after `until_ns`."""
+        return self.pauses if self.until_ns is None or self.paused else (*self.pauses, (next_second(self.until_ns), None))
+
+    def pausing(self, at_ns: int) -> Definition:
+        """Paused from a moment on, or from `until_ns` where that is earlier."""
+        if self.paused:
+            return replace(self, until_ns=None)
+        at = at_ns if self.until_ns is None else min(at_ns, self.until_ns)
+        return replace(self, pauses=(*self.pauses, (next_second(at), None)), until_ns=None)
 
 
 @dataclass(frozen=True)
@@ -83,7 +98,8 @@ class Definitions:
 def read_definitions(directory: Path) -> Definitions | None:
     """None where nothing was ever asked for. ResultsError where the file is damaged, or of a newer schema."""
     path = directory / DEFINITIONS
-    data = read_object(path, "keep", SCHEMA)
+    hint = f"remove it and change anything (iolab keep resume {directory}): it is made again of {STATE}, without pauses and limits"
+    data = read_object(path, "keep", SCHEMA, hint)
     if data is None:
         return None
     try:
@@ -95,14 +111,19 @@ def read_definitions(directory: Path) -> Definitions | None:
         return Definitions(int(data["revision"]), {each.statistic: each for each in found}, kept, None if size is None else int(size),
                            None if share is None else float(share))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ResultsError(f"is damaged: {error!r}", where=path, hint=f"remove it and {LOCK}, and add the statistics again") from None
+        raise ResultsError(f"is damaged: {error!r}", where=path, hint=hint) from None
 
 
 def _definition(data: Mapping[str, Any]) -> Definition:
-    since, source = data["since_ns"], data["source"]
+    since, source, until = data["since_ns"], data["source"], data.get("until_ns")
     return Definition(str(data["statistic"]), int(data["added_ns"]), None if source is None else str(source),
                       None if since is None else int(since), spans(data["pauses"]), int(data["resumed_ns"]),
-                      {str(tier): int(ns) for tier, ns in data["floors"].items()})
+                      {str(tier): int(ns) for tier, ns in data["floors"].items()}, None if until is None else int(until))
+
+
+def next_second(ns: int) -> int:
+    """The whole second at a moment, or after it."""
+    return -(-ns // SECOND) * SECOND
 
 
 def spans(data: Any) -> Spans:
@@ -110,8 +131,11 @@ def spans(data: Any) -> Spans:
     return tuple((int(first), None if until is None else int(until)) for first, until in data)
 
 
-def read_object(path: Path, kind: str, schema: int) -> dict[str, Any] | None:
-    """A JSON object that says its kind and schema; None where there is no file. ResultsError for anything else."""
+def read_object(path: Path, kind: str, schema: int, hint: str) -> dict[str, Any] | None:
+    """A JSON object that says its kind and schema; None where there is no file.
+
+    ResultsError for anything else; `hint`: what to do about a damaged one.
+    """
     try:
         data = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
@@ -119,22 +143,28 @@ def read_object(path: Path, kind: str, schema: int) -> dict[str, Any] | None:
     except OSError as error:
         raise ResultsError(f"can't be read: {error.strerror or error}", where=path) from None
     except (ValueError, RecursionError):
-        raise ResultsError("is damaged: not JSON", where=path) from None
+        raise ResultsError("is damaged: not JSON", where=path, hint=hint) from None
     if not isinstance(data, dict) or data.get("kind") != kind or not isinstance(data.get("schema"), int):
-        raise ResultsError(f"is damaged: doesn't say that it is of kind '{kind}', and of which schema", where=path)
+        raise ResultsError(f"is damaged: doesn't say that it is of kind '{kind}', and of which schema", where=path, hint=hint)
     if data["schema"] > schema:
         raise ResultsError(f"has schema {data['schema']}, this iolab knows up to {schema}", where=path, hint="use a newer iolab")
     return data
 
 
 def change(directory: Path, how: Callable[[Definitions], Definitions]) -> Definitions:
-    """Change what is to be kept; one at a time. Returns what is to be kept now. ResultsError where it can't be written."""
+    """Change what is to be kept; one at a time. Returns what is to be kept now. ResultsError where it can't be written.
+
+    Where the file is missing it is made again of what was kept.
+    """
+    # that needs what is defined here
+    from .recovery import definitions_of
+
     with telling(directory / DEFINITIONS, "change what is kept"):
         (directory / LOCK).parent.mkdir(exist_ok=True)
         lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            before = read_definitions(directory) or Definitions()
+            before = read_definitions(directory) or definitions_of(directory)
             after = how(before)
             if after != before or not before.revision:
                 after = replace(after, revision=before.revision + 1)

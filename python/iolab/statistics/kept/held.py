@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...errors import UsageError
 from ..counters import is_parted
-from ..coverage import clipped, covered, joined, without
+from ..coverage import clipped, sessions_of, without
 from ..intervals import SECOND
 from ..names import Statistic, parse
 from ..snapshot import Snapshot, Span
@@ -66,18 +67,9 @@ class Held:
         if not tiers:
             return []
         begin = max(self.first_ns, min(self.begin_s(tier) for tier in tiers) * SECOND)
-        left_out = [(first, self.until_ns if until is None else until) for first, until in (*self.wanted.pauses, *self.kept.suspended)]
+        left_out = [(first, self.until_ns if until is None else until) for first, until in
+                    (*self.wanted.left_out, *self.kept.suspended, *self.kept.missed)]
         return clipped(without(sessions, [each for each in left_out if each[0] < each[1]]), (begin, max(begin, self.until_ns)))
-
-
-def sessions_of(snap: Snapshot, last_ns: int) -> list[Span] | None:
-    """When it recorded, what is gone since included; None where nobody knows."""
-    facts = snap.recording.facts
-    if covered(snap, last_ns) is None:
-        return None
-    spans = [(first, max(last_ns + 1, first) if until is None else until) for first, until in
-             ((each.get("from_ns"), each.get("until_ns")) for each in facts.sessions) if first is not None]
-    return without(joined(spans), [(first, until) for first, until in snap.recording.gaps() if first < until])
 
 
 def held_of(directory: Path, asked: Statistic, source: str | None) -> list[Held]:
@@ -91,7 +83,10 @@ def held_of(directory: Path, asked: Statistic, source: str | None) -> list[Held]
         kept = state.statistics.get(name)
         if kept is None or kept.added_ns != wanted.added_ns or kept.source is None or kept.first_ns is None or kept.until_ns is None:
             continue
-        statistic = parse(name)
+        try:
+            statistic = parse(name)
+        except UsageError:
+            continue  # a newer iolab's
         if source in (None, kept.source) and (same(asked, statistic) or _sums_to(asked, statistic, kept.source)):
             found.append(Held(directory, statistic, wanted, kept, kept.source, kept.first_ns, kept.until_ns))
     return sorted(found, key=lambda each: (not same(asked, each.statistic), each.first_ns))

@@ -24,7 +24,7 @@ from ..over_time import MOST_CELLS
 from ..snapshot import Snapshot
 from ..windows import Window, attach
 from .held import Held
-from .making import BITS, COARSER
+from .making import BITS, COARSER, MOST_KEYS
 from .places import Tier
 from .rows import COLUMN, INSIDE, by_width, rows, steady
 
@@ -113,6 +113,9 @@ def _over_time(window: Window, held: Held, tiers: Sequence[Tier], asked: Statist
         with Engine(held.directory) as engine:
             parts.append(rows(engine, paths, window, f"SELECT {COLUMN} AS c, {key} AS k, CAST(sum({amount}) AS BIGINT) AS n, 0 AS lacking "
                                                      f"FROM kept WHERE {INSIDE} GROUP BY ALL"))
+    if asked.breakdown is not None and any(np.ma.getmaskarray(part["k"]).any() for part in parts):
+        notes = [*notes, f"names beyond the {MOST_KEYS:,} largest of a segment are in the rest: how many they are is not known, and a "
+                         "name that was among them for a time is told too small"]
     for part, more in _present(window, held):
         conditions, bound = part.conditions(asked.filters)
         with Engine(held.directory) as engine:

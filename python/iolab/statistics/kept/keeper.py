@@ -10,18 +10,21 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from ...errors import FormatError, IolabError
-from ...recording.layout import SEGMENTS, telling
+from ...errors import FormatError, IolabError, UsageError
+from ...recording.facts import Facts
+from ...recording.layout import KINDS, SEGMENTS, sealed_file, telling
 from ...recording.recording import Recording
 from ..intervals import SECOND
 from ..names import Statistic, parse
 from . import counting, making, tables
 from .budget import Budget
-from .definitions import Definition, Definitions, Spans, read_definitions
+from .definitions import Definition, Definitions, Spans, change, read_definitions
 from .merging import Merger
-from .places import DEFINITIONS, TIERS, files, folder_name, is_folder, path_of
+from .places import DEFINITIONS, TIERS, files, folder, folder_name, path_of
+from .recovery import state_of
 from .sealed import Sealed, sealed_after
 from .sources import is_counted, source_of
 from .state import Kept, State, read_state
@@ -31,40 +34,66 @@ class Keeper:
     """Keeps the statistics of one recording. Only its writer, or who holds its lock, may use one."""
 
     def __init__(self, directory: Path, *, noticed: Callable[[str], None] = lambda _: None, going: Callable[[], bool] = lambda: True,
-                 monotonic: Callable[[], float] = time.monotonic, cpus: int | None = None) -> None:
+                 monotonic: Callable[[], float] = time.monotonic, cpus: int | None = None,
+                 now: Callable[[], int] = time.time_ns) -> None:
         """`noticed` is told what a user should know. `going` is asked between segments: what is left then, another look makes.
-        `cpus`: of the machine, None for no budget of CPU time.
+        `cpus`: of the machine, None for no budget of CPU time. `now`: this machine's clock, ns.
         """
         self._directory, self._noticed, self._going = directory, noticed, going
         self._recording = Recording(directory)
         self._budget = Budget(monotonic, cpus)
         self._spent: dict[str, int] = {}
         self._mergers: dict[str, Merger] = {}
+        self._now = now
         self._seen: tuple[object, ...] = ()
+        self._due: int | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the last look left nothing to make."""
+        return self._seen != ()
 
     def look(self) -> bool:
         """See whether something is to be done, and do it. Returns whether something was. IolabError where it can't be."""
         seen = tuple(_identity(self._directory / name) for name in (DEFINITIONS, SEGMENTS))
-        if seen == self._seen:
+        if seen == self._seen and not self._over(self._due):
             return False
-        definitions = read_definitions(self._directory)
+        definitions = self._pausing(read_definitions(self._directory))
         if definitions is not None:
-            state = read_state(self._directory) or State()
+            state = read_state(self._directory)
+            if state is None:
+                state = state_of(self._directory, self._recording, definitions)
             self._take_up(definitions, state)
             if not self._make(definitions, state):
                 return True
         self._seen = seen
         return definitions is not None
 
+    def _over(self, until_ns: int | None) -> bool:
+        return until_ns is not None and until_ns <= self._now() + ahead_ns(self._recording.facts)
+
+    def _pausing(self, definitions: Definitions | None) -> Definitions | None:
+        """What is to be kept, after what was to be kept until now has been paused."""
+        if definitions is None:
+            return None
+        if any(self._over(each.until_ns) for each in definitions.statistics.values()):
+            definitions = change(self._directory, lambda before: replace(before, statistics={
+                name: each.pausing(each.until_ns) if each.until_ns is not None and self._over(each.until_ns) else each
+                for name, each in before.statistics.items()}))
+        self._due = min((each.until_ns for each in definitions.statistics.values() if each.until_ns is not None), default=None)
+        return definitions
+
     def _take_up(self, definitions: Definitions, state: State) -> None:
         """What is no longer wanted goes; what is new begins."""
         for name in list(state.statistics):
             wanted = definitions.statistics.get(name)
             if wanted is None or wanted.added_ns != state.statistics[name].added_ns:
+                self._remove(name)
                 del state.statistics[name]
-                self._mergers.pop(name, None)
-        self._remove_others({folder_name(name) for name in state.statistics})
         for name, wanted in definitions.statistics.items():
+            if name not in state.statistics:
+                # one of that name was kept before
+                self._remove(name)
             kept = state.statistics.setdefault(name, Kept(wanted.added_ns))
             if kept.resumed_ns != wanted.resumed_ns:
                 kept.resumed_ns = wanted.resumed_ns
@@ -78,25 +107,26 @@ class Keeper:
             state.revision = definitions.revision
             state.write(self._directory)
 
-    def _remove_others(self, wanted: set[str]) -> None:
-        """Folders of statistics that are no longer kept."""
+    def _remove(self, name: str) -> None:
+        """Files of a statistic that is no longer kept. Those that nobody knows stay."""
+        self._mergers.pop(name, None)
         for tier in TIERS:
-            place = self._directory / "histograms" / tier.name
-            for path in sorted(place.iterdir()) if place.is_dir() else ():
-                if is_folder(path.name) and path.name not in wanted:
-                    with telling(path, "remove what is no longer kept"):
-                        shutil.rmtree(path)
+            path = folder(self._directory, tier, folder_name(name))
+            if path.is_dir():
+                with telling(path, "remove what is no longer kept"):
+                    shutil.rmtree(path)
 
     def _make(self, definitions: Definitions, state: State) -> bool:
         """Make what is missing, segment by segment. Returns whether nothing is left."""
         if not state.statistics:
             return True
-        found = sealed_after(self._recording, min(each.through for each in state.statistics.values()))
+        known = {name: kept for name, kept in state.statistics.items() if _is_known(name)}
+        found = sealed_after(self._recording, min((each.through for each in known.values()), default=2**62))
         for place, (before, sealed) in enumerate(found):
             if not self._going():
                 return False
             so_far = {name: kept.cpu_ns for name, kept in state.statistics.items()}
-            made = [name for name, kept in state.statistics.items() if kept.through < sealed.number]
+            made = [name for name, kept in known.items() if kept.through < sealed.number]
             with ExitStack() as opened:
                 events = None if sealed.events is None else opened.enter_context(making.Making(self._recording, sealed.events))
                 for name in made:
@@ -118,7 +148,7 @@ class Keeper:
              events: making.Making | None) -> None:
         """What one segment adds to one statistic."""
         begins = next(each for each in (kept.first_ns, wanted.since_ns, self._begins(sealed)) if each is not None)
-        kept.through = sealed.number
+        skipped, kept.through = range(kept.through + 1, sealed.number), sealed.number
         if sealed.until_ns <= begins or sealed.labelled:
             return
         statistic = parse(name)
@@ -126,7 +156,10 @@ class Keeper:
             kept.source, why = source_of(statistic, wanted.source, sealed.event_sources, sealed.sample_sources)
             kept.why = kept.why if kept.is_suspended else why
         kept.first_ns = begins if kept.first_ns is None else kept.first_ns
-        left_out = tuple(span for span in (*wanted.pauses, *kept.suspended)
+        until = self._lost_until(skipped, sealed)
+        if until is not None and until > (kept.until_ns or begins):
+            kept.miss(kept.until_ns or begins, until)
+        left_out = tuple(span for span in (*wanted.left_out, *kept.suspended)
                          if span[0] < sealed.until_ns and (span[1] is None or span[1] > sealed.first_ns))
         idle = any(first <= sealed.first_ns and (until is None or until >= sealed.until_ns) for first, until in left_out)
         sums = None if idle else self._sums(statistic, kept, before, sealed, events, begins, left_out)
@@ -134,6 +167,16 @@ class Keeper:
             path = path_of(self._directory, TIERS[0], folder_name(name), sealed.number, sealed.number)
             kept.segments += tables.write(path, [sums], name, kept.source) is not None
         kept.until_ns = max(kept.until_ns or 0, sealed.until_ns)
+
+    def _lost_until(self, skipped: range, sealed: Sealed) -> int | None:
+        """Until when segments before this one are missing, which are damaged or were dropped before they were kept; None for none."""
+        if any(sealed_file(self._directory, number, kind).exists() for number in skipped for kind in KINDS):
+            return sealed.first_ns
+        facts = self._recording.facts
+        if not skipped or facts.dropped is None or skipped.start > facts.dropped_through:
+            return None
+        until = facts.dropped.get("until_ns")
+        return sealed.first_ns if until is None else min(sealed.first_ns, until + 1)
 
     def _begins(self, sealed: Sealed) -> int:
         """From where on the recording has something: a whole second."""
@@ -153,13 +196,14 @@ class Keeper:
             return events.sums(statistic, kept.source, since_ns=begins if sealed.first_ns < begins else None, left_out=left_out)
         except FormatError as error:
             # removed meanwhile, or damaged: the others go on
+            kept.miss(sealed.first_ns, sealed.until_ns)
             self._noticed(f"{statistic}: segment {sealed.number:06} can't be kept: {error}")
             return None
 
     def _suspend(self, definitions: Definitions, state: State) -> None:
         """Suspend what exceeds the budget, from the end of what is in on."""
         going = {name: kept for name, kept in state.statistics.items() if not kept.is_suspended and not definitions.statistics[name].paused}
-        sizes = {name: size_of(self._directory, name) for name in going}
+        sizes = {name: size_of(self._directory, name) for name in state.statistics}
         excess = self._budget.excess(definitions, sizes, {name: self._spent.get(name, 0) for name in going})
         if excess is not None:
             name, why = excess
@@ -185,6 +229,20 @@ class Keeper:
             return
         for tier, second in begins.items():
             kept.begins[tier] = max(second, kept.begins.get(tier, 0))
+
+
+def _is_known(name: str) -> bool:
+    """Whether a name is a statistic's; a newer iolab may have asked for others."""
+    try:
+        parse(name)
+    except UsageError:
+        return False
+    return True
+
+
+def ahead_ns(facts: Facts) -> int:
+    """By how much the clock of the host that was recorded last is ahead of this machine's."""
+    return (facts.sessions[-1].get("clock_offset_ns") if facts.sessions else None) or 0
 
 
 def size_of(directory: Path, name: str) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ...errors import FormatError
+from ...errors import FormatError, UsageError
 from ...recording.facts import read_facts
 from ..fields import MAPPED
 from ..names import Statistic, parse
@@ -21,7 +22,8 @@ def listed(directory: Path) -> list[dict[str, Any]]:
     """A row for each statistic; none where nothing is kept. ResultsError where there is no recording.
 
     `state`: kept; pending (not taken up yet); waiting (nothing was recorded yet that it could be made of: `why`); paused; suspended by
-    the budget (`why`). `gaps`: times between since and until in which it was paused or suspended. Times are ns, sizes bytes.
+    the budget (`why`). Of what pauses of itself, `why` says when. `gaps`: times between since and until in which it was paused or
+    suspended, or of which segments could not be kept. Times are ns, sizes bytes.
     """
     read_facts(directory)
     definitions = read_definitions(directory)
@@ -37,10 +39,10 @@ def _row(directory: Path, wanted: Definition, kept: Kept | None, definitions: De
         kept = None
     tiers = [_tier(directory, tier, wanted.statistic, definitions) for tier in TIERS]
     state, why = _state(wanted, kept)
-    gaps = sorted((*wanted.pauses, *(kept.suspended if kept else ())))
+    gaps = sorted((*wanted.pauses, *((*kept.suspended, *kept.missed) if kept else ())), key=lambda each: each[0])
     so_far = kept if kept is not None else Kept(wanted.added_ns, wanted.source)
     return {"statistic": wanted.statistic, "state": state, "why": why, "source": so_far.source,
-            "kind": _kind(parse(wanted.statistic)), "since_ns": so_far.first_ns, "until_ns": so_far.until_ns,
+            "kind": _kind(wanted.statistic), "since_ns": so_far.first_ns, "until_ns": so_far.until_ns,
             "bytes": sum(each["bytes"] for each in tiers), "cpu_ns": so_far.cpu_ns, "rows": sum(each["rows"] for each in tiers),
             "segments": so_far.segments, "tiers": tiers,
             "gaps": [list(each) for each in gaps if each[1] is None or each[1] > each[0]]}
@@ -49,14 +51,31 @@ def _row(directory: Path, wanted: Definition, kept: Kept | None, definitions: De
 def _state(wanted: Definition, kept: Kept | None) -> tuple[str, str]:
     if kept is None:
         return "pending", ""
+    if _known(wanted.statistic) is None:
+        return "waiting", "this iolab knows no such statistic; a newer one goes on with it"
     if wanted.paused:
         return "paused", ""
     if kept.is_suspended and kept.resumed_ns == wanted.resumed_ns:
         return "suspended", kept.why
-    return ("kept", "") if kept.source is not None else ("waiting", kept.why or "nothing was sealed since it was added")
+    until = f"until {_when(wanted.until_ns)}" if wanted.until_ns is not None else ""
+    return ("kept", until) if kept.source is not None else ("waiting", kept.why or "nothing was sealed since it was added")
 
 
-def _kind(statistic: Statistic) -> str:
+def _when(ns: int) -> str:
+    return f"{datetime.fromtimestamp(ns // SECOND, UTC):%Y-%m-%dT%H:%M:%S}Z"
+
+
+def _known(name: str) -> Statistic | None:
+    try:
+        return parse(name)
+    except UsageError:
+        return None
+
+
+def _kind(name: str) -> str:
+    statistic = _known(name)
+    if statistic is None:
+        return "series"
     return "heat" if statistic.breakdown in MAPPED else "stack" if statistic.breakdown else "series"
 
 

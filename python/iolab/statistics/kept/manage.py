@@ -1,6 +1,7 @@
 """What is done about kept statistics: list, add, pause, resume, prune, drop. For the command line and the service.
 
-Whoever records takes a change up within a second or so; of a recording at rest it is done here, under the writer's lock.
+Whoever records takes a change up within a second or so; of a recording at rest it is done here, under the writer's lock: all of it, or
+for `work_s` seconds and a segment.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from ...recording.layout import take_lock
 from ..fields import near
 from ..intervals import SECOND
 from ..names import Statistic, parse
-from .definitions import Definition, Definitions, change
-from .keeper import Keeper
+from .definitions import Definition, Definitions, change, next_second
+from .keeper import Keeper, ahead_ns
 from .listing import listed
 from .places import TIERS
 from .state import read_state
@@ -32,55 +33,68 @@ MOST = 100
 """Statistics of a recording."""
 WAIT_S = 3.0
 """Seconds that a recorder has to take a change up before it is told as pending."""
+UNFINISHED = "not all segments are in yet: iolab keep resume, any other change, or the next recording goes on"
+"""Why one is pending though nobody records."""
 
 
 def add(directory: Path, names: Sequence[str], *, source: str | None = None, backfill: bool = False, wait_s: float = WAIT_S,
-        now_ns: int | None = None) -> list[dict[str, Any]]:
-    """Keep statistics from now on, and with `backfill` of all that the recording still has.
+        now_ns: int | None = None, until_ns: int | None = None, work_s: float | None = None) -> list[dict[str, Any]]:
+    """Keep statistics from now on, and with `backfill` of all that the recording still has. Times are on the recording's clock.
 
+    `until_ns`: when they pause of themselves, None for never.
     UsageError where one has no such name or is kept already, or the recording was imported.
     """
     if read_facts(directory).origin.get("kind") == "import":
         raise UsageError("was imported: its events do not age, so that nothing need be kept of them", where=directory,
                          hint="ask it with iolab query")
-    now = time.time_ns() if now_ns is None else now_ns
+    now = now_of(directory) if now_ns is None else now_ns
     wanted = [checked(name) for name in names]
 
     def how(before: Definitions) -> Definitions:
         after = before
         for asked in wanted:
-            if any(same(asked, parse(held)) for held in after.statistics):
+            if any(means(held, asked) for held in after.statistics):
                 raise UsageError(f"{asked} is kept already", where=directory, hint="iolab keep list shows it")
             if len(after.statistics) >= MOST:
                 raise UsageError(f"{MOST} statistics are the most that are kept", where=directory, hint="drop one first")
-            after = after.with_(Definition(str(asked), now, source, None if backfill else now // SECOND * SECOND))
+            after = after.with_(Definition(str(asked), now, source, None if backfill else now // SECOND * SECOND, until_ns=until_ns))
         return after
 
-    return _changed(directory, how, wait_s)
+    return _changed(directory, how, wait_s, work_s)
 
 
-def pause(directory: Path, names: Sequence[str] = (), *, wait_s: float = WAIT_S, now_ns: int | None = None) -> list[dict[str, Any]]:
+def pause(directory: Path, names: Sequence[str] = (), *, wait_s: float = WAIT_S, now_ns: int | None = None,
+          work_s: float | None = None) -> list[dict[str, Any]]:
     """Keep no more of them (of all, where none is named) until they are resumed."""
-    at = _next_second(now_ns)
-    return _each(directory, names, wait_s, lambda held: held if held.paused else replace(held, pauses=(*held.pauses, (at, None))))
+    now = now_of(directory) if now_ns is None else now_ns
+    return _each(directory, names, (wait_s, work_s), lambda held: held.pausing(now))
 
 
-def resume(directory: Path, names: Sequence[str] = (), *, wait_s: float = WAIT_S, now_ns: int | None = None) -> list[dict[str, Any]]:
-    """Go on with what was paused, or suspended by the budget."""
-    now = time.time_ns() if now_ns is None else now_ns
-    at = _next_second(now)
+def resume(directory: Path, names: Sequence[str] = (), *, wait_s: float = WAIT_S, now_ns: int | None = None,
+           until_ns: int | None = None, work_s: float | None = None) -> list[dict[str, Any]]:
+    """Go on with what was paused, or suspended by the budget.
+
+    `until_ns`: when it pauses of itself; None for never. What is kept for longer than that already stays so.
+    """
+    now = now_of(directory) if now_ns is None else now_ns
+    at = next_second(now)
 
     def how(held: Definition) -> Definition:
+        if held.until_ns is not None and held.until_ns <= now:
+            held = held.pausing(now)
+        until = until_ns
         if held.paused:
             first = held.pauses[-1][0]
             held = replace(held, pauses=(*held.pauses[:-1], (first, max(at, first))))
-        return replace(held, resumed_ns=now)
+        elif until is not None:
+            until = None if held.until_ns is None else max(until, held.until_ns)
+        return replace(held, resumed_ns=now, until_ns=until)
 
-    return _each(directory, names, wait_s, how)
+    return _each(directory, names, (wait_s, work_s), how)
 
 
 def prune(directory: Path, names: Sequence[str], *, before_ns: int, tier: str = TIERS[-1].name, wait_s: float = WAIT_S,
-          ) -> list[dict[str, Any]]:
+          work_s: float | None = None) -> list[dict[str, Any]]:
     """Let go of what was kept before a moment, in a tier and those finer than it: "1s", "1m" or "1h" (everything)."""
     places = [each.name for each in TIERS]
     if tier not in places:
@@ -91,10 +105,10 @@ def prune(directory: Path, names: Sequence[str], *, before_ns: int, tier: str = 
     def how(held: Definition) -> Definition:
         return replace(held, floors={**held.floors, **{name: max(at, held.floors.get(name, 0)) for name, at in floors.items()}})
 
-    return _each(directory, names, wait_s, how)
+    return _each(directory, names, (wait_s, work_s), how)
 
 
-def drop(directory: Path, names: Sequence[str], *, wait_s: float = WAIT_S) -> list[dict[str, Any]]:
+def drop(directory: Path, names: Sequence[str], *, wait_s: float = WAIT_S, work_s: float | None = None) -> list[dict[str, Any]]:
     """Keep them no more, and remove what was kept of them."""
     if not names:
         raise UsageError("names no statistic to drop", where=directory, hint="iolab keep list shows those that are kept")
@@ -105,7 +119,7 @@ def drop(directory: Path, names: Sequence[str], *, wait_s: float = WAIT_S) -> li
             after = after.without(name)
         return after
 
-    return _changed(directory, how, wait_s)
+    return _changed(directory, how, wait_s, work_s)
 
 
 def checked(name: str) -> Statistic:
@@ -123,35 +137,50 @@ def same(one: Statistic, other: Statistic) -> bool:
     return (one.group, one.name, set(one.filters), one.breakdown) == (other.group, other.name, set(other.filters), other.breakdown)
 
 
+def means(name: str, asked: Statistic) -> bool:
+    """Whether the name of what is kept asks the same; that of a newer iolab may not be known."""
+    try:
+        return same(asked, parse(name))
+    except UsageError:
+        return False
+
+
 def _found(directory: Path, names: Sequence[str], definitions: Definitions) -> list[str]:
     held = list(definitions.statistics)
     found = []
     for name in names:
+        if name in held:
+            # of a newer iolab perhaps, of which this one knows nothing
+            found.append(name)
+            continue
         asked = checked(name)
-        match = next((each for each in held if same(asked, parse(each))), None)
+        match = next((each for each in held if means(each, asked)), None)
         if match is None:
             raise UsageError(f"{asked} is not kept", where=directory, hint=near(str(asked), held))
         found.append(match)
     return found if names else held
 
 
-def _each(directory: Path, names: Sequence[str], wait_s: float, how: Callable[[Definition], Definition]) -> list[dict[str, Any]]:
+def _each(directory: Path, names: Sequence[str], limits: tuple[float, float | None],
+          how: Callable[[Definition], Definition]) -> list[dict[str, Any]]:
     def all_of_them(before: Definitions) -> Definitions:
         after = before
         for name in _found(directory, names, before):
             after = after.with_(how(before.statistics[name]))
         return after
 
-    return _changed(directory, all_of_them, wait_s)
+    return _changed(directory, all_of_them, *limits)
 
 
-def _changed(directory: Path, how: Callable[[Definitions], Definitions], wait_s: float) -> list[dict[str, Any]]:
+def _changed(directory: Path, how: Callable[[Definitions], Definitions], wait_s: float, work_s: float | None) -> list[dict[str, Any]]:
     read_facts(directory)
     revision = change(directory, how).revision
     with _at_rest(directory) as free:
         if free:
-            Keeper(directory).look()
-            return listed(directory)
+            end = float("inf") if work_s is None else time.monotonic() + work_s
+            keeper = Keeper(directory, going=lambda: time.monotonic() < end)
+            keeper.look()
+            return [_unfinished(row) if not keeper.is_done else row for row in listed(directory)]
     limit = time.monotonic() + wait_s
     while time.monotonic() < limit:
         state = read_state(directory)
@@ -159,6 +188,10 @@ def _changed(directory: Path, how: Callable[[Definitions], Definitions], wait_s:
             break
         time.sleep(0.1)
     return listed(directory)
+
+
+def _unfinished(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "state": "pending", "why": UNFINISHED} if row["state"] in ("kept", "waiting") else row
 
 
 @contextmanager
@@ -178,6 +211,6 @@ def _at_rest(directory: Path) -> Iterator[bool]:
             lock.close()
 
 
-def _next_second(now_ns: int | None) -> int:
-    now = time.time_ns() if now_ns is None else now_ns
-    return -(-now // SECOND) * SECOND
+def now_of(directory: Path) -> int:
+    """What the clock of a recording's host says now, ns: of another machine's, as far as it was ahead when that was last reached."""
+    return time.time_ns() + ahead_ns(read_facts(directory))

@@ -86,11 +86,13 @@ class Merger:
     def age(self, until_s: int, keep_s: Mapping[str, int], floors: Mapping[str, int]) -> dict[str, int]:
         """Remove what is older than `keep_s` before `until_s`, file by file, and all that is before `floors`.
 
+        Sums of an hour that is not in the longest tier yet go with that alone: minutes and hours are still to be made of them.
         Returns by tier the second before which nothing is left, where that is known.
         """
         begins: dict[str, int] = {}
+        whole, pending = floors.get(TIERS[-1].name, 0), self._pending_s()
         for tier in TIERS:
-            oldest, floor = until_s - keep_s[tier.name], floors.get(tier.name, 0)
+            oldest, floor = (max(whole, min(each, pending)) for each in (until_s - keep_s[tier.name], floors.get(tier.name, 0)))
             for each in self._files(tier):
                 told = self.about(each)
                 end = told.last_s + tier.seconds
@@ -102,6 +104,13 @@ class Merger:
             if floor:
                 begins[tier.name] = max(begins.get(tier.name, 0), floor)
         return begins
+
+    def _pending_s(self) -> int:
+        """The hour that is not in the longest tier yet: the second in which it begins."""
+        long = self._files(TIERS[-1])
+        begin = long[-1].last if long else 0
+        held = [self.about(each).first_s for each in self._files(TIERS[0]) if each.last > begin]
+        return min(held, default=2**62) // _HOUR * _HOUR
 
     def about(self, each: File) -> About:
         """What a file says of itself."""

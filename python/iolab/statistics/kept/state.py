@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import ResultsError
 from ...recording.layout import telling, write_json
+from ..coverage import joined
 from .definitions import read_object, spans
 from .places import STATE, TIERS
 
@@ -24,6 +25,7 @@ class Kept:
         first_ns: from where on it was kept, None before its first segment; until_ns: end of the last segment.
         read_ns: time of the last reading of counters that is in.
         cpu_ns: CPU time spent on it. suspended: (from, until or None) ns: whole seconds in which the budget left it out.
+        missed: (from, until) ns of segments that could not be kept: damaged, or gone before they were.
         why: of the latest suspension, or what it waits for. resumed_ns: of its definition, when it was last looked at.
         begins: by tier, the second before which nothing is left: it was pruned or too old.
     """
@@ -40,6 +42,11 @@ class Kept:
     why: str = ""
     resumed_ns: int = 0
     begins: dict[str, int] = field(default_factory=dict)
+    missed: list[tuple[int, int]] = field(default_factory=list)
+
+    def miss(self, first_ns: int, until_ns: int) -> None:
+        """Take down a time of which nothing could be kept."""
+        self.missed = joined([*self.missed, (first_ns, until_ns)])
 
     @property
     def is_suspended(self) -> bool:
@@ -64,13 +71,14 @@ class State:
 def read_state(directory: Path) -> State | None:
     """None where nothing was kept yet. ResultsError where the file is damaged, or of a newer schema."""
     path = directory / STATE
-    data = read_object(path, "kept", SCHEMA)
+    hint = "remove it: what it says is made again of the files that were kept, but for the times that the budget left out"
+    data = read_object(path, "kept", SCHEMA, hint)
     if data is None:
         return None
     try:
         return State(int(data["revision"]), {str(name): _kept(each) for name, each in data["statistics"].items()})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ResultsError(f"is damaged: {error!r}", where=path, hint="drop the statistics and add them again") from None
+        raise ResultsError(f"is damaged: {error!r}", where=path, hint=hint) from None
 
 
 def _kept(data: dict[str, Any]) -> Kept:
@@ -79,5 +87,6 @@ def _kept(data: dict[str, Any]) -> Kept:
     counts = {name: int(data[name]) for name in ("added_ns", "through", "segments", "cpu_ns", "resumed_ns")}
     known = {tier.name for tier in TIERS}
     return Kept(**counts, first_ns=first, until_ns=until, read_ns=last, source=None if source is None else str(source),
+                missed=[(int(begin), int(end)) for begin, end in data.get("missed", ())],
                 suspended=list(spans(data["suspended"])), why=str(data["why"]),
                 begins={str(tier): int(second) for tier, second in data["begins"].items() if tier in known})

@@ -46,7 +46,7 @@ export function said(drawn: Drawn, point: Point): Record<string, string> | null 
 
 /** Mark the rectangle between two corners, grown to whole cells. */
 export function mark(drawn: Drawn, [one, two]: [Point, Point]): void {
-	const { box, span, content, spec } = drawn;
+	const { box, span, content } = drawn;
 	if (!content) return;
 	const area = areaOf(box, span, content.axis, one, two);
 	const { origin } = content;
@@ -63,7 +63,7 @@ export function mark(drawn: Drawn, [one, two]: [Point, Point]): void {
 			high: content.axis.high,
 		};
 	}
-	stateOf(spec.id).mark.value = { ...found, from: found.from + origin, until: found.until + origin };
+	stateOf(drawn.marks).mark.value = { ...found, from: found.from + origin, until: found.until + origin };
 }
 
 /** Corners over all of time that is shown. */
@@ -83,9 +83,9 @@ export function zoomTo(spec: GraphSpec, { low, high, from, until }: Mark, inTime
 /** Select the second at a point, or none where it is selected already; a mark goes first. */
 export function click(drawn: Drawn, point: Point): void {
 	const { box, span, content, spec } = drawn;
-	const state = stateOf(spec.id);
-	if (state.mark.value) {
-		state.mark.value = null;
+	const { mark } = stateOf(drawn.marks);
+	if (mark.value) {
+		mark.value = null;
 		return;
 	}
 	if (!content) return;
@@ -112,7 +112,7 @@ export function openMenu(drawn: Drawn, [x, y]: Point, left: number, top: number)
 		state.menu.value = { x: left, y: top, about: { field, value: key } };
 		return;
 	}
-	const marked = state.mark.value;
+	const marked = stateOf(drawn.marks).mark.value;
 	const { cells } = content;
 	const row = cells ? placeOf(cells.edges, value) : -1;
 	const [low, high] = marked ? [marked.low, marked.high] : [cells?.edges[row] ?? value, cells?.edges[row + 1] ?? value];

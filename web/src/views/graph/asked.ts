@@ -1,6 +1,6 @@
 import { effect, untracked } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, question, Refusal, type Words } from "../../model/ask";
+import { AGAIN, ask, question, Refusal, type Words } from "../../model/ask";
 
 /** What is known of a question. The last answer stays until the next is there, so that nothing jumps. */
 export interface Asked<T> {
@@ -10,15 +10,37 @@ export interface Asked<T> {
 	problem: string;
 }
 
-const NOTHING = { found: null, key: "", problem: "" };
+/** An answer with its question, and what that was about. */
+export interface Known<T> {
+	found: T | null;
+	key: string;
+	about: string;
+	problem: string;
+}
 
-/** After so many ms a question is put again for which the service was not there, or had no time. */
-const AGAIN = 2000;
+export const NOTHING: Known<never> = { found: null, key: "", about: "", problem: "" };
+
 const passes = (error: unknown) => !(error instanceof Refusal) || error.status === 503;
+
+/** The recording, statistic and source that a question is about: an answer about others says nothing about these. */
+export const aboutOf = ({ recording, statistic, source }: Words): string =>
+	question("", { recording, statistic, source });
+
+/** What is known after an error: one that passes leaves the answer before. */
+export function failed<T>(before: Known<T>, error: unknown, key: string, about: string): Known<T> {
+	if (passes(error)) return { ...before, problem: "" };
+	return { found: null, key, about, problem: (error as Error).message };
+}
+
+/** What is known of the question that is asked now: nothing where the answer is about something else. */
+export function foundOf<T>(known: Known<T>, words: Words | null): Pick<Asked<T>, "found" | "problem"> {
+	if (!words || known.about !== aboutOf(words)) return { found: null, problem: "" };
+	return { found: known.found, problem: known.problem };
+}
 
 /** Ask, and ask anew when the question changes, one at a time and so many ms apart at least; null asks nothing. */
 export function useAsked<T>(path: string, words: Words | null, pace: number): Asked<T> {
-	const [asked, setAsked] = useState<Omit<Asked<T>, "stale"> & { key: string }>(NOTHING);
+	const [asked, setAsked] = useState<Known<T>>(NOTHING);
 	const state = useRef({
 		key: "",
 		busy: false,
@@ -27,6 +49,7 @@ export function useAsked<T>(path: string, words: Words | null, pace: number): As
 		timer: 0 as unknown as ReturnType<typeof setTimeout>,
 	});
 	const key = words ? question(path, words) : "";
+	const about = words ? aboutOf(words) : "";
 	useEffect(() => {
 		const { current } = state;
 		current.alive = true;
@@ -46,18 +69,18 @@ export function useAsked<T>(path: string, words: Words | null, pace: number): As
 			current.busy = true;
 			current.key = key;
 			current.at = Date.now();
-			const made = await ask<T>(path, words ?? {}).then(
-				(found) => ({ found, key, problem: "" }),
+			const next = await ask<T>(path, words ?? {}).then(
+				(found) => () => ({ found, key, about, problem: "" }),
 				(error: unknown) => {
 					if (passes(error)) {
 						current.key = "";
 						current.at = Date.now() + AGAIN - pace;
 					}
-					return { found: null, key, problem: passes(error) ? "" : (error as Error).message };
+					return (before: Known<T>) => failed(before, error, key, about);
 				},
 			);
 			current.busy = false;
-			if (current.alive) setAsked(made);
+			if (current.alive) setAsked(next);
 		};
 		if (!words) {
 			current.key = "";
@@ -66,8 +89,7 @@ export function useAsked<T>(path: string, words: Words | null, pace: number): As
 		again();
 		// once an answer is there the question may be another one by then
 	}, [key, path, asked]);
-	const { found, problem } = words ? asked : NOTHING;
-	return { found, problem, stale: asked.key !== key };
+	return { ...foundOf(asked, words), stale: asked.key !== key };
 }
 
 /** A value made from signals that follows them at rest: so many ms after they changed last, and four times that at most. */

@@ -42,20 +42,47 @@ export function useLayers(
 		keys.length > 0 ? { ...words, by: spec.by, key: keys, rest: "true" } : null,
 		follows.peek() ? 1000 : 60,
 	);
-	const { found } = asked;
-	const suits = found && found.by === spec.by && keys.every((key) => found.keys.includes(key));
-	const layers = keys.length > 0 && suits ? found : null;
-	const problem = keys.length > 0 ? asked.problem : "";
-	return { layers, problem, waits: keys.length > 0 && !layers && !problem };
+	const { found, problem } = asked;
+	const layers = keys.length > 0 && suits(found, spec) ? found : null;
+	// the first keys of a rainbow change their order all the time
+	const lacks = !layers || (spec.mode !== "rainbow" && keys.some((key) => !layers.keys.includes(key)));
+	return { layers, problem, waits: keys.length > 0 && lacks && !problem };
+}
+
+/** Whether maps tell a graph's values apart, though perhaps not all that are wished by now: the others are among the rest. */
+export const suits = (found: Layers | null, { by }: Pick<GraphSpec, "by">): boolean =>
+	found !== null && found.by === by;
+
+/** The keys that maps show apart from the rest, of those that are wished. */
+export const toldKeys = (spec: GraphSpec, layers: Layers | null): string[] =>
+	layers ? layerKeys(spec, stateOf(spec.id).items.peek()).filter((key) => layers.keys.includes(key)) : [];
+
+/** Why not all values that were chosen are told apart, in words; "" where they are. */
+export function left(spec: Pick<GraphSpec, "by" | "highlights">): string {
+	const { length } = spec.highlights;
+	return spec.by && length > MOST_LAYERS ? `${MOST_LAYERS} of ${length} chosen values are told apart` : "";
 }
 
 /** What a graph paints; null before the first answer, and where no I/O has such a value. */
 export function useContent(spec: GraphSpec, answer: Drawable | null, layers: Layers | null): Content | null {
 	const { hatch } = colours.value;
-	return useMemo(() => {
-		if (!answer) return null;
-		return answer.kind === "map" ? heat(spec, answer, layers) : numbers(spec, answer, hatch);
-	}, [spec, answer, layers, hatch]);
+	return useMemo(() => contentOf(spec, answer, layers, hatch), [...read(spec), answer, layers, hatch]);
+}
+
+/** The fields of a specification that a content is made of: another span of a graph's own moves it and paints nothing anew. */
+export function read(spec: GraphSpec): unknown[] {
+	const { id, statistic, painter, by, highlights, mode, colour, scale, crop, rows, overlays } = spec;
+	return [id, statistic, painter, by, highlights, mode, colour, scale, crop, rows, overlays];
+}
+
+export function contentOf(
+	spec: GraphSpec,
+	answer: Drawable | null,
+	layers: Layers | null,
+	faint: string,
+): Content | null {
+	if (!answer) return null;
+	return answer.kind === "map" ? heat(spec, answer, layers) : numbers(spec, answer, faint);
 }
 
 function numbers(spec: GraphSpec, answer: SeriesAnswer | StackAnswer, faint: string): Numbers {
@@ -90,6 +117,7 @@ function heat(spec: GraphSpec, answer: DrawnMap, layers: Layers | null): Heat | 
 	const told = parts.map(({ cells }, i): Part => ({ key: keys[i] ?? "", colour: colour(keys[i] ?? ""), cells }));
 	const { shown, hued } = chosen(spec.mode, map.cells, told, (part) => wanted.has(part.key));
 	const look: Look = {
+		about: drawn.statistic,
 		group,
 		map,
 		origin: drawn.t0_ns,

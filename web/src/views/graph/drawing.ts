@@ -19,7 +19,7 @@ import { type Box, type Span, xPixel } from "../../canvas/spaces";
 import { quantity } from "../../canvas/ticks";
 import { colours } from "../../model/heatmap";
 import { cursor, type GraphSpec, hover, spanOf, whole } from "../../model/worksheet";
-import { stateOf } from "./state";
+import { type GraphState, type Mark, stateOf } from "./state";
 import { counted, percent } from "./values";
 
 /** After so many ms without movement scales are made anew. */
@@ -35,6 +35,8 @@ export interface Drawn {
 	zoom: number;
 	content: Content | null;
 	spec: GraphSpec;
+	/** The id of the state that holds its mark: a graph beside another of one specification has its own. */
+	marks: string;
 	/** Say that it moves: its scales stay until it rests. */
 	moves: () => void;
 	draw: () => void;
@@ -54,7 +56,7 @@ export interface Drawing {
 export function drawingOf(
 	place: HTMLElement,
 	canvas: HTMLCanvasElement,
-	now: () => { spec: GraphSpec; content: Content | null },
+	now: () => Pick<Drawn, "spec" | "content" | "marks">,
 ): Drawing {
 	const plate = new Plate();
 	let [frame, version] = [0, 0];
@@ -79,7 +81,7 @@ export function drawingOf(
 	};
 	const draw = () => {
 		frame = 0;
-		const { spec, content } = now();
+		const { spec, content, marks } = now();
 		const context = canvas.getContext("2d");
 		const width = place.clientWidth;
 		if (!context || width === 0) return;
@@ -97,7 +99,7 @@ export function drawingOf(
 			height: even(spec.height),
 		};
 		const span = { from: shown.from - origin, to: shown.until - origin };
-		Object.assign(drawn, { box, span, zoom, content, spec });
+		Object.assign(drawn, { box, span, zoom, content, spec, marks });
 		context.setTransform(ratio, 0, 0, ratio, 0, 0);
 		const theme = colours.peek();
 		context.fillStyle = theme.background;
@@ -107,11 +109,11 @@ export function drawingOf(
 			if (content !== known) version++;
 			if ((moving === undefined || content !== known) && content.settle(span, box)) version++;
 			known = content;
-			stateOf(spec.id).outside.value = outside(content);
+			tellOutside(spec.id, content);
 			within(context, box, () => {
 				paintHatch(context, look, content.hatched);
 				plate.draw(context, content, version, { ...look, ratio });
-				marks(context, look, content, spec);
+				paintMarks(context, look, content, stateOf(marks).mark.peek(), stateOf(spec.id).band.peek());
 			});
 			if (content.lost.length > 0) strip(context, look, content);
 			paintValues(context, look, content.axis, content.ticks());
@@ -160,10 +162,13 @@ function sized(canvas: HTMLCanvasElement, size: { width: number; height: number 
 	canvas.style.height = `${size.height * zoom}px`;
 }
 
+/** Keep what lies outside of a map's axis for the caption; the difference beside a map has none and leaves it. */
+export function tellOutside(id: string, content: Content): void {
+	if (content instanceof Heat) stateOf(id).outside.value = outside(content);
+}
+
 /** What lies above and below the axis of a map, in words. */
-function outside(content: Content): string {
-	if (!(content instanceof Heat)) return "";
-	const { seen, axis, look } = content;
+function outside({ seen, axis, look }: Heat): string {
 	const { unit, y } = look.group;
 	const share = percent(seen.above / Math.max(1, seen.total));
 	return [
@@ -177,10 +182,13 @@ function outside(content: Content): string {
 type Look = Parameters<typeof paintHatch>[1];
 
 /** The marked rectangle, and rows chosen in the left panel. */
-function marks(context: CanvasRenderingContext2D, look: Look, content: Content, spec: GraphSpec): void {
-	const state = stateOf(spec.id);
-	const mark = state.mark.peek();
-	const band = state.band.peek();
+function paintMarks(
+	context: CanvasRenderingContext2D,
+	look: Look,
+	content: Content,
+	mark: Mark | null,
+	band: GraphState["band"]["value"],
+): void {
 	if (mark) {
 		const area = { from: mark.from - content.origin, to: mark.until - content.origin, low: mark.low, high: mark.high };
 		paintArea(context, look, content.axis, area);

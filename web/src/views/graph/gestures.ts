@@ -91,8 +91,9 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 			const up = (now: PointerEvent) => {
 				const point = at(now);
 				if (distance(start, point) > FEW) {
-					const found = stateOf(drawn.spec.id).mark.value;
-					if (mode === "zoom" && found) zoomTo(drawn.spec, found, false);
+					const marked = stateOf(drawn.marks).mark;
+					if (mode === "zoom" && marked.value) zoomTo(drawn.spec, marked.value, false);
+					if (mode === "zoom") marked.value = null;
 				} else if (mode === "mark") click(drawn, point);
 			};
 			const end = () => {

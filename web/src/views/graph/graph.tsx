@@ -1,21 +1,24 @@
-import { useEffect, useMemo } from "preact/hooks";
+import { computed } from "@preact/signals";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Drawable } from "../../model/ask";
 import { answerOf, problemOf, waitsOf } from "../../model/feed";
-import { breakdownOf } from "../../model/names";
-import { catalogue, type GraphSpec } from "../../model/worksheet";
-import { useContent, useLayers } from "./contents";
+import { breakdownOf, rootOf } from "../../model/names";
+import { catalogue, type GraphSpec, sheet } from "../../model/worksheet";
+import { left, toldKeys, useContent, useLayers } from "./contents";
 import { fieldsOf } from "./drill";
 import "./graph.css";
 import { HierarchyView, pathField } from "./hierarchy";
 import { Menu } from "./menu";
 import { Panel } from "./panel";
-import { forget, stateOf } from "./state";
+import { forget, renew, stateOf } from "./state";
 import { TimeGraph } from "./time-graph";
 import { Toolbar } from "./toolbar";
 import { amount, counted, rate } from "./values";
 import { WhoIsThis } from "./who";
 
 export { graphKeys } from "./keys";
+
+const recording = computed(() => sheet.value.recording);
 
 /** A graph: its statistic, controls, left panel, the plot, and what was marked in it. It draws itself anew only when it changes. */
 export function GraphView({ spec }: { spec: GraphSpec }) {
@@ -25,6 +28,12 @@ export function GraphView({ spec }: { spec: GraphSpec }) {
 function Graph({ spec }: { spec: GraphSpec }) {
 	const answer = answerOf(spec).value;
 	const state = stateOf(spec.id);
+	const about = JSON.stringify([recording.value, rootOf(spec.statistic), breakdownOf(spec.statistic)]);
+	const before = useRef(about);
+	useLayoutEffect(() => {
+		if (before.current !== about) renew(spec.id);
+		before.current = about;
+	}, [about]);
 	const { layers, problem, waits } = useLayers(spec, answer);
 	const content = useContent(spec, answer, layers);
 	useEffect(() => {
@@ -46,7 +55,7 @@ function Graph({ spec }: { spec: GraphSpec }) {
 			</div>
 			<div class="graph-body">
 				<Panel spec={spec} answer={answer} />
-				<figure data-told={layers?.keys.length ?? 0}>
+				<figure data-told={toldKeys(spec, layers).length}>
 					<TimeGraph spec={spec} content={content} label={labelOf(spec, answer)} />
 					<figcaption class="quiet" data-words>
 						<Caption spec={spec} answer={answer} empty={empty} waits={waits} />
@@ -94,6 +103,7 @@ function Caption({
 	const words = [
 		waitsOf(spec).value && !answer && "asking…",
 		waits && "asking for the maps of these values…",
+		answer?.kind === "map" && left(spec),
 		empty && `No I/O here has a ${breakdownOf(spec.statistic)}.`,
 		stateOf(spec.id).outside.value,
 		...(answer?.notes ?? []),

@@ -75,7 +75,11 @@ function acts(spec: GraphSpec, field: string, branch: Branch) {
 			const [value] = branch.names;
 			if (!value || branch.names.length > 1) return;
 			event.preventDefault();
-			stateOf(spec.id).menu.value = { x: event.clientX, y: event.clientY, about: { field, value } };
+			const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
+			// the menu key has no place of its own
+			const keyed = event.clientX === 0 && event.clientY === 0;
+			const at = keyed ? { x: box.left + 20, y: box.bottom } : { x: event.clientX, y: event.clientY };
+			stateOf(spec.id).menu.value = { ...at, about: { field, value } };
 		},
 	};
 }

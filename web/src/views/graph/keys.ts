@@ -3,7 +3,7 @@ import { answerOf } from "../../model/feed";
 import { cursor, edit, type GraphSpec, spanOf } from "../../model/worksheet";
 import { zoomTo } from "./acts";
 import { pathField } from "./hierarchy";
-import { stateOf } from "./state";
+import { differenceOf, stateOf } from "./state";
 import { CROPS, HIERARCHIES, KINDS } from "./toolbar";
 
 /** A key of a graph, in words, and what it does. */
@@ -145,8 +145,10 @@ function zoom(spec: GraphSpec): void {
 
 function clear(spec: GraphSpec): void {
 	const state = stateOf(spec.id);
-	if (state.mark.peek() || state.band.peek()) {
+	const other = stateOf(differenceOf(spec.id)).mark;
+	if (state.mark.peek() || state.band.peek() || other.peek()) {
 		state.mark.value = null;
+		other.value = null;
 		state.band.value = null;
 	} else if (spec.highlights.length > 0) edit(spec.id, { highlights: [] });
 	else cursor.value = null;

@@ -10,9 +10,10 @@ export function List({ spec, items }: { spec: GraphSpec; items: readonly Item[] 
 	const order = useRef<string[]>([]);
 	const field = breakdownOf(spec.statistic);
 	const listed = new Set(items.map((item) => item.key));
+	const words = unlisted(items);
 	const absent = spec.highlights
 		.filter((key) => !listed.has(key))
-		.map((key): Item => ({ key, words: "not here", value: null, colour: "", single: true }));
+		.map((key): Item => ({ key, words, value: null, colour: "", single: true }));
 	const shown = [...(inside.current ? held(items, order.current) : items), ...absent];
 	order.current = shown.map((item) => item.key);
 	useEffect(() => {
@@ -63,6 +64,10 @@ export function List({ spec, items }: { spec: GraphSpec; items: readonly Item[] 
 		</div>
 	);
 }
+
+/** What is said of a chosen value that is not in the list: where others are summed up it may be one of them. */
+export const unlisted = (items: readonly Item[]): string =>
+	items.length > 1 && items.some((item) => !item.single) ? "among the others" : "not here";
 
 /** A name in little room: of a path the last part stays. */
 function Name({ text }: { text: string }) {

@@ -12,6 +12,7 @@ import { useAsked, useRested } from "./asked";
 import { layerKeys } from "./contents";
 import { List } from "./list";
 import { Ranges } from "./ranges";
+import { type Numbered, placeIn } from "./selected";
 import { type Item, stateOf } from "./state";
 import { rate } from "./values";
 
@@ -57,47 +58,57 @@ export function Panel({ spec, answer }: { spec: GraphSpec; answer: Drawable | nu
 	);
 }
 
-/** The values of a breakdown: they are in the answer. */
-function OfAnswer({
-	spec,
-	answer,
-	second,
-}: {
-	spec: GraphSpec;
-	answer: Drawable & { kind: "series" | "stack" };
-	second: boolean;
-}) {
+/** The values of a breakdown: they are in the answer, unless what is selected is not one column of it. */
+function OfAnswer({ spec, answer, second }: { spec: GraphSpec; answer: Numbered; second: boolean }) {
 	const at = second ? cursor.value : null;
-	const column = at ? Math.floor((at.from - answer.t0_ns) / answer.interval_ns) : -1;
+	const place = at ? placeIn(answer, at) : "all";
+	const apart = place === "other";
+	const { recording, statistic, source } = useRested(() => wordsOf(spec), 150, [spec]);
+	const span = { from: at?.from ?? null, to: at?.until ?? null };
+	const words = apart && at ? { recording, statistic, source, ...span, interval: "whole", top: TOP } : null;
+	const { found, stale, problem } = useAsked<Numbered>("query", words, 60);
+	const one = apart && !stale ? found : null;
 	const state = stateOf(spec.id);
-	const items = useMemo(() => {
-		const words = (value: number | null) => rate(value, answer.unit);
-		const value = (each: { mean: number | null; values: (number | null)[] }) =>
-			at ? (each.values[column] ?? null) : each.mean;
-		if (answer.kind === "series") {
-			return [
-				{ key: spec.statistic, words: words(value(answer)), value: value(answer), colour: hueOf(0), single: false },
-			];
-		}
-		const colour = (key: string) => hueOf(state.places.get(key) ?? 0);
-		const found: Item[] = answer.keys.map((each) => ({
-			key: each.key,
-			words: words(value(each)),
-			value: value(each),
-			colour: colour(each.key),
-			single: true,
-		}));
-		const { others } = answer;
-		const rest = others && {
-			key: `${others.keys} others`,
-			words: words(value(others)),
-			value: value(others),
-			colour: REST,
-			single: false,
-		};
-		return rest ? [...sorted(found), rest] : sorted(found);
-	}, [answer, column, at === null]);
+	const items = useMemo(() => itemsOf(spec.statistic, answer, place, one, state.places), [answer, place, one]);
+	if (problem) return <p class="problem">{problem}</p>;
 	return <List spec={spec} items={items} />;
+}
+
+/** What is listed of an answer at a place in it; `one`: the answer for what is selected alone, where that is not one column. */
+export function itemsOf(
+	statistic: string,
+	answer: Numbered,
+	place: ReturnType<typeof placeIn> | "all",
+	one: Numbered | null,
+	places: ReadonlyMap<string, number>,
+): Item[] {
+	const shown = one ?? answer;
+	const number = (each: { mean: number | null; values: (number | null)[] }) => {
+		if (one || place === "all") return { value: each.mean, words: rate(each.mean, answer.unit) };
+		if (typeof place === "string") return { value: null, words: place === "outside" ? "not shown" : "…" };
+		const value = each.values[place] ?? null;
+		return { value, words: rate(value, answer.unit) };
+	};
+	if (shown.kind === "series") return [{ key: statistic, ...number(shown), colour: hueOf(0), single: false }];
+	const known = new Set(answer.kind === "stack" ? answer.keys.map((each) => each.key) : []);
+	const named = shown.keys.map(
+		(each): Item => ({
+			key: each.key,
+			...number(each),
+			colour: known.has(each.key) ? hueOf(places.get(each.key) ?? 0) : "",
+			single: true,
+		}),
+	);
+	const { others } = shown;
+	const there = new Set(shown.keys.map((each) => each.key));
+	for (const key of known) {
+		if (there.has(key)) continue;
+		const value = others || shown.covered_ns === 0 ? null : 0;
+		const words = others ? "among the others" : rate(value, answer.unit);
+		named.push({ key, words, value, colour: hueOf(places.get(key) ?? 0), single: true });
+	}
+	if (!others) return sorted(named);
+	return [...sorted(named), { key: `${others.keys} others`, ...number(others), colour: REST, single: false }];
 }
 
 /** The values of another field than the map's: they are asked for, of all that is shown or of the selected second. */

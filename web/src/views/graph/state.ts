@@ -1,4 +1,4 @@
-import { type Signal, signal } from "@preact/signals";
+import { batch, type Signal, signal } from "@preact/signals";
 import type { Content } from "../../canvas/content";
 import { type Held, nothingHeld } from "../../canvas/heat";
 import { placesOf } from "../../canvas/hues";
@@ -68,10 +68,25 @@ export function stateOf(id: string): GraphState {
 	return made;
 }
 
+/** The id of the state of a graph's difference, which has its own mark. */
+export const differenceOf = (id: string): string => `${id} less`;
+
 /** Drop the state of a graph that is no more. */
 export function forget(id: string): void {
 	all.delete(id);
 	hover.value = null;
+}
+
+/** Begin anew: the graph shows another recording or statistic, of which nothing is marked, chosen or held yet. */
+export function renew(id: string): void {
+	const state = stateOf(id);
+	batch(() => {
+		for (const each of [state.mark, state.band, state.menu, stateOf(differenceOf(id)).mark]) each.value = null;
+		state.outside.value = "";
+		state.items.value = [];
+	});
+	state.held = nothingHeld();
+	state.places = new Map();
 }
 
 /** The place of each key among the hues, kept while the key is there. */

@@ -5,15 +5,28 @@ import { colours } from "../../model/heatmap";
 import { cursor, type GraphSpec, hover, spanOf } from "../../model/worksheet";
 import { type Drawn, drawingOf } from "./drawing";
 import { type Gestures, gestures } from "./gestures";
-import { stateOf } from "./state";
+import { forget, stateOf } from "./state";
 
-/** A content over time: its axis, gaps, losses, marks, the selected second and the time under the pointer. */
-export function TimeGraph({ spec, content, label }: { spec: GraphSpec; content: Content | null; label: string }) {
+/**
+ * A content over time: its axis, gaps, losses, marks, the selected second and the time under the pointer. `marks`: the id of the
+ * state that holds its mark, where that is not the graph's own.
+ */
+export function TimeGraph({
+	spec,
+	content,
+	label,
+	marks = spec.id,
+}: {
+	spec: GraphSpec;
+	content: Content | null;
+	label: string;
+	marks?: string;
+}) {
 	const home = useRef<HTMLDivElement>(null);
 	const drawn = useRef<Drawn | null>(null);
 	const hands = useRef<Gestures | null>(null);
-	const latest = useRef({ spec, content });
-	latest.current = { spec, content };
+	const latest = useRef({ spec, content, marks });
+	latest.current = { spec, content, marks };
 
 	useEffect(() => {
 		const place = home.current;
@@ -26,7 +39,7 @@ export function TimeGraph({ spec, content, label }: { spec: GraphSpec; content: 
 		observer.observe(place);
 		// whatever is drawn is read here, so that each change of it draws again
 		const stop = effect(() => {
-			void [spanOf(latest.current.spec), colours.value, stateOf(spec.id).mark.value, stateOf(spec.id).band.value];
+			void [spanOf(latest.current.spec), colours.value, stateOf(marks).mark.value, stateOf(spec.id).band.value];
 			drawing.ask();
 		});
 		const lines = effect(() => drawing.lines(hover.value, cursor.value));
@@ -36,8 +49,9 @@ export function TimeGraph({ spec, content, label }: { spec: GraphSpec; content: 
 			lines();
 			drawing.end();
 			hands.current?.end();
+			if (marks !== spec.id) forget(marks);
 		};
-	}, [spec.id, spec.synced]);
+	}, [spec.id, spec.synced, marks]);
 	useEffect(() => drawn.current?.draw());
 
 	return (

@@ -1,9 +1,8 @@
 import { useState } from "preact/hooks";
 import type { Alert } from "../../generated/api";
 import { tell } from "../../model/ask";
+import { NAME } from "../../model/names";
 import { recordings } from "../../model/worksheet";
-
-const NAME = "[A-Za-z0-9_\\-][A-Za-z0-9 ._\\-]{0,63}";
 
 /** An alert as a sentence with blanks to fill. */
 export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: string[]; saved: () => void }) {

@@ -1,6 +1,6 @@
 import { effect } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { unreachable } from "../../model/held";
+import { refusal, unreachable } from "../../model/held";
 import { offline, view } from "../../model/session";
 import { facts, refused, sheet } from "../../model/worksheet";
 import { AddDialog } from "./add";
@@ -55,7 +55,7 @@ function Graphs() {
 
 /** What is wrong with all of it: without a service, without a readable recording, or a wish that was refused. */
 function Problems() {
-	const words = [unreachable.value && LOST, facts.value?.problem, refused.value].filter(Boolean);
+	const words = [refusal.value || (unreachable.value && LOST), facts.value?.problem, refused.value].filter(Boolean);
 	return (
 		<div class="problems" role="status">
 			{words.map((each) => (

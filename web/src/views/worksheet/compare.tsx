@@ -9,6 +9,7 @@ import { answerOf, wordsOf } from "../../model/feed";
 import { lengthOf, spanWords } from "../../model/times";
 import { type GraphSpec, sheet, spanOf, whole } from "../../model/worksheet";
 import { useAsked, useRested } from "../graph/asked";
+import { differenceOf } from "../graph/state";
 import { TimeGraph } from "../graph/time-graph";
 import { counted, rowWords } from "../graph/values";
 
@@ -18,7 +19,9 @@ export function DifferenceView({ spec }: { spec: GraphSpec }) {
 	const { found, problem } = useAsked<Difference>("difference", words, 60);
 	const content = useMemo(() => (found ? changes(spec, found) : null), [spec, found]);
 	const other = sheet.value.compare;
-	if (!words || !other) return null;
+	if (!other || answerOf(spec).value?.kind !== "map") return null;
+	if (!compared(spec)) return <p class="quiet">Nothing to compare with: the recording's clock begins later.</p>;
+	if (!words) return null;
 	const times = [
 		spanWords(spanOf(spec), whole.value.from),
 		spanWords({ from: other.from, until: other.from + lengthOf(spanOf(spec)) }, whole.value.from),
@@ -32,7 +35,12 @@ export function DifferenceView({ spec }: { spec: GraphSpec }) {
 			{problem && <p class="problem">{problem}</p>}
 			{found && !content && <p class="quiet">Neither time holds anything to compare.</p>}
 			<div class="difference-plot">
-				<TimeGraph spec={spec} content={content} label={`${spec.statistic}: ${times.join(" less ")}`} />
+				<TimeGraph
+					spec={spec}
+					content={content}
+					label={`${spec.statistic}: ${times.join(" less ")}`}
+					marks={differenceOf(spec.id)}
+				/>
 			</div>
 			<p class="quiet">{found?.notes.join(" · ") || "\u00a0"}</p>
 		</div>
@@ -44,7 +52,11 @@ function compared(spec: GraphSpec): Words | null {
 	const other = sheet.value.compare;
 	if (!other || answerOf(spec).value?.kind !== "map") return null;
 	const { top: _, drawn: __, ...words } = wordsOf(spec);
-	const { from } = snapped(other, Number.parseInt(String(words.interval), 10));
+	const interval = Number.parseInt(String(words.interval), 10);
+	// what was left out of this time because no clock has it is left out of the other one
+	const late = BigInt(String(words.from)) - snapped(spanOf(spec), interval).from;
+	const from = snapped(other, interval).from + late;
+	if (from < 0n) return null;
 	const until = from + BigInt(String(words.to)) - BigInt(String(words.from));
 	return { ...words, other_from: String(from), other_to: String(until) };
 }

@@ -1,13 +1,14 @@
-import { choose, offline, type View, view } from "../../model/session";
+import { choose, offline, refuse, type View, view } from "../../model/session";
 import { theme, toggleTheme } from "../../model/theme";
-import { facts, recordings, refused, sheet, tick } from "../../model/worksheet";
+import { facts, recordings, sheet, tick } from "../../model/worksheet";
+import { thousands } from "../graph/values";
 import { opened } from "./dialogs";
 import { shareSheet, sharing } from "./share";
 
-const VIEWS: { view: View; title: string }[] = [
-	{ view: "worksheet", title: "Worksheet" },
-	{ view: "kept", title: "Kept" },
-	{ view: "alerts", title: "Alerts" },
+const VIEWS: { view: View; title: string; about: string }[] = [
+	{ view: "worksheet", title: "Worksheet", about: "Graphs" },
+	{ view: "kept", title: "Kept", about: "What outlives the events (K)" },
+	{ view: "alerts", title: "Alerts", about: "Alerts (A)" },
 ];
 
 /** What is looked at: the recording and the worksheet, with what can be done with them. */
@@ -22,6 +23,7 @@ export function Header() {
 						<button
 							key={each.view}
 							type="button"
+							title={each.about}
 							aria-current={view.value === each.view ? "page" : undefined}
 							onClick={() => (view.value = each.view)}
 						>
@@ -43,7 +45,7 @@ export function Header() {
 					</button>
 				</>
 			)}
-			<button type="button" id="theme" onClick={toggleTheme}>
+			<button type="button" id="theme" title="Dark or light (T)" onClick={toggleTheme}>
 				{theme.value === "dark" ? "Light" : "Dark"}
 			</button>
 			<button type="button" id="help" aria-label="Help" onClick={() => (opened.value = "help")}>
@@ -59,12 +61,9 @@ function Recording() {
 			<span class="unseen">recording</span>
 			<select
 				id="recording"
+				title="The recording that is shown (R)"
 				value={sheet.value.recording}
-				onChange={(event) =>
-					choose(event.currentTarget.value).catch((error: unknown) => {
-						refused.value = error instanceof Error ? error.message : String(error);
-					})
-				}
+				onChange={(event) => choose(event.currentTarget.value).catch(refuse)}
 			>
 				{recordings.value.map((each) => (
 					<option key={each.name} value={each.name}>
@@ -88,5 +87,3 @@ function status(): string {
 	if (now) words.push(...Object.entries(now.suspended).map(([source, why]) => `${source} is suspended: ${why}`));
 	return words.filter(Boolean).join(" · ");
 }
-
-const thousands = (count: number) => count.toLocaleString("en").replaceAll(",", " ");

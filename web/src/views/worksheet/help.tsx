@@ -15,9 +15,10 @@ export function HelpDialog() {
 				<Keys title="In the chosen graph" keys={graphKeys} />
 			</div>
 			<p class="quiet">
-				Tab goes from control to control, Escape closes what is open. With the pointer: click a value to see it in
-				colour, Shift+click for more, right-click to look closer; drag over a heat map to ask whose I/Os these are; turn
-				the wheel to come closer in time.
+				Tab goes from control to control, Escape closes what is open, the menu key (or Shift+F10) on a value, a file of
+				a tree or a part of an icicle asks on. With the pointer: click a value to see it in colour, Shift+click for
+				more, right-click to look closer; drag over a heat map to ask whose I/Os these are; turn the wheel to come
+				closer in time.
 			</p>
 		</Dialog>
 	);

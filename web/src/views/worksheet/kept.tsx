@@ -99,6 +99,8 @@ function Row({ found, act }: { found: KeptFacts; act: Act }) {
 		</button>
 	);
 	const paused = found.state === "paused";
+	// a clock that began less than a day ago has nothing older, nor has what holds nothing yet
+	const before = found.until_ns !== null && found.until_ns > DAY ? Math.round(found.until_ns - DAY) : null;
 	return (
 		<tr data-kept={statistic}>
 			<th scope="row">
@@ -126,7 +128,7 @@ function Row({ found, act }: { found: KeptFacts; act: Act }) {
 					<button type="button" class="small" onClick={() => act(paused ? "resume" : "pause", statistic)}>
 						{paused ? "Go on" : "Pause"}
 					</button>
-					{twice("prune", "Drop all but a day", () => ({ before_ns: Math.round((found.until_ns ?? 0) - DAY) }))}
+					{before !== null && twice("prune", "Drop all but a day", () => ({ before_ns: before }))}
 					{twice("drop", "Drop")}
 				</span>
 			</td>

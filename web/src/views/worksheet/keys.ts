@@ -4,6 +4,7 @@ import {
 	focused,
 	jump,
 	move,
+	moveCompared,
 	pause,
 	showUnit,
 	showWhole,
@@ -12,7 +13,8 @@ import {
 	toNow,
 	zoom,
 } from "../../model/moving";
-import { offline, view } from "../../model/session";
+import { offline, type View, view } from "../../model/session";
+import { toggleTheme } from "../../model/theme";
 import { oneOf, UNITS } from "../../model/times";
 import { close, edit, type GraphSpec } from "../../model/worksheet";
 import { graphKeys } from "../graph/graph";
@@ -25,6 +27,8 @@ export interface Key {
 	key: string;
 	words: string;
 	act: () => void;
+	/** Whether it is heard on the other pages as well. */
+	everywhere?: true;
 }
 
 const graph = (act: (spec: GraphSpec) => void) => () => {
@@ -35,14 +39,24 @@ const home = (spec: GraphSpec) => document.querySelector<HTMLElement>(`[data-gra
 const online = (act: () => void) => () => {
 	if (!offline.value) act();
 };
+const page = (other: View) => () => (view.value = view.value === other ? "worksheet" : other);
 
 /** Keys of the page. */
 export const PAGE_KEYS: Key[] = [
-	{ key: "?", words: "this help", act: () => (opened.value = "help") },
+	{ key: "?", words: "this help", act: () => (opened.value = "help"), everywhere: true },
 	{ key: "+", words: "add a statistic", act: online(() => (opened.value = "add")) },
 	{ key: "w", words: "save, open, clone a worksheet", act: online(() => (opened.value = "sheets")) },
 	{ key: "g", words: "marks of runs", act: () => (opened.value = "marks") },
 	{ key: "W", words: "share as a file", act: online(() => void shareSheet()) },
+	{ key: "K", words: "what is kept, or back to the worksheet", act: online(page("kept")), everywhere: true },
+	{ key: "A", words: "alerts, or back to the worksheet", act: online(page("alerts")), everywhere: true },
+	{
+		key: "R",
+		words: "to the recordings: arrows choose one",
+		act: () => document.getElementById("recording")?.focus(),
+		everywhere: true,
+	},
+	{ key: "T", words: "dark or light", act: toggleTheme, everywhere: true },
 ];
 
 /** Keys that move in time. */
@@ -60,6 +74,8 @@ export const TIME_KEYS: Key[] = [
 		act: () => showUnit(unit.seconds),
 	})),
 	{ key: "d", words: "compare with the time before, or no more", act: compare },
+	{ key: "(", words: "compare with an earlier time", act: () => moveCompared(-0.5) },
+	{ key: ")", words: "compare with a later time", act: () => moveCompared(0.5) },
 ];
 
 /** Keys that act on the focused graph as a whole. */
@@ -97,7 +113,7 @@ export function listenToKeys(): () => void {
 		if (target.closest("input:not([type=checkbox]), select, textarea, [role=menu], dialog")) return;
 		if (event.key === " " && target.closest("button, input, a, summary")) return;
 		const own = [...PAGE_KEYS, ...TIME_KEYS, ...FRAME_KEYS].find((each) => each.key === event.key);
-		if (view.value !== "worksheet" && own !== PAGE_KEYS[0]) return;
+		if (view.value !== "worksheet" && !own?.everywhere) return;
 		const spec = focused();
 		const theirs = graphKeys.find((each) => each.key === event.key);
 		if (!own && !(theirs && spec)) return;

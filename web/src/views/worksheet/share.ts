@@ -1,52 +1,73 @@
 import { signal } from "@preact/signals";
 import type { Sharing } from "../../generated/api";
-import { asked, tell } from "../../model/ask";
+import { asked, tell, waiting } from "../../model/ask";
 import { waitsOf, wordsOf } from "../../model/feed";
 import { fileName, offer } from "../../model/files";
 import { standing } from "../../model/moving";
-import { refused, sheet } from "../../model/worksheet";
+import { brokenDown } from "../../model/names";
+import { unselected } from "../../model/reading";
+import { cursor, refused, sheet } from "../../model/worksheet";
 
 /** Whether a file is being made. */
 export const sharing = signal(false);
 
 const PATIENCE = 20_000;
 const SETTLED = 400;
+/** Questions of a file at most, as the service takes them. */
+const MOST = 256;
 
 /** The worksheet as one file that needs no service: its answers lie in it. What follows is held first, so that they belong together. */
 export async function shareSheet(): Promise<void> {
 	sharing.value = true;
 	refused.value = "";
+	// the file holds averages: those are asked for while no second is selected
+	const selected = cursor.value;
+	cursor.value = null;
 	try {
 		if ("live" in sheet.value.time) sheet.value = { ...sheet.value, time: standing() };
 		await settled();
 		const page = await tell<string>("POST", "share", {
-			worksheet: sheet.value,
-			questions: questions(),
+			worksheet: unselected(sheet.value),
+			questions: questions(asked()).slice(-MOST),
 		} satisfies Sharing);
 		offer(fileName(sheet.value.name || sheet.value.recording, "html"), new Blob([page], { type: "text/html" }));
 	} catch (error) {
 		refused.value = error instanceof Error ? error.message : String(error);
 	} finally {
+		cursor.value = selected;
 		sharing.value = false;
 	}
 }
 
-/** When every graph has its answer, and asks nothing more. */
+/** When everything that the file holds has its answer, and nothing more is asked. */
 async function settled(): Promise<void> {
 	const begun = Date.now();
 	let quiet = Date.now();
 	while (Date.now() - begun < PATIENCE && Date.now() - quiet < SETTLED) {
 		await new Promise((done) => setTimeout(done, 50));
-		if (sheet.value.graphs.some((each) => waitsOf(each).value)) quiet = Date.now();
+		const waits = sheet.value.graphs.some((each) => waitsOf(each).value) || questions(waiting()).length > 0;
+		if (waits) quiet = Date.now();
 	}
 }
 
-/** All that was asked of the time and the graphs that are shown now. */
-function questions(): string[] {
-	const spans = new Set(sheet.value.graphs.map((each) => wordsOf(each).from));
-	const needed = (name: string) => {
-		const from = new URLSearchParams(name.slice(name.indexOf("?") + 1)).get("from");
-		return from === null || spans.has(from);
-	};
-	return asked().filter((name) => !/^(stream|worksheets|alerts|kept)/.test(name) && needed(name));
+/** Of these questions those of the recording, the time and the graphs that are shown now. */
+export function questions(names: readonly string[]): string[] {
+	const { recording, graphs, compare } = sheet.value;
+	const shown = graphs.map((each) => ({ statistic: each.statistic, words: wordsOf(each) }));
+	return names.filter((name) => {
+		const [path = "", query = ""] = name.split("?");
+		const words = new URLSearchParams(query);
+		if (OTHER.test(path) || words.get("recording") !== recording) return false;
+		const statistic = words.get("statistic");
+		if (statistic === null) return true;
+		if (path === "difference" && !compare) return false;
+		// the values beside a map and its tree are of other breakdowns than the map's own
+		const same = (one: string) =>
+			words.get("drawn") || path === "layers" ? one === statistic : brokenDown(one, "") === brokenDown(statistic, "");
+		const from = words.get("from");
+		return shown.some((each) => same(each.statistic) && (from === null || from === each.words.from));
+	});
 }
+
+/** What a file has of its own, or has no use for. */
+const OTHER = /^(recordings|statistics|stream|worksheets|alerts|kept|report)(\/|$)/;

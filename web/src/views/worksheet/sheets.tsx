@@ -1,13 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
 import type { SavedFacts, SavedWorksheets, Worksheet } from "../../generated/api";
 import { ask, tell } from "../../model/ask";
-import { readWorksheet } from "../../model/reading";
+import { NAME } from "../../model/names";
+import { readWorksheet, unselected } from "../../model/reading";
 import { show } from "../../model/session";
 import { momentWords } from "../../model/times";
 import { sheet } from "../../model/worksheet";
 import { Dialog, opened } from "./dialogs";
-
-const NAME = "[A-Za-z0-9_\\-][A-Za-z0-9 ._\\-]{0,63}";
 
 /** Worksheets that are saved: open, clone, delete; and this one, to be saved. */
 export function SheetsDialog() {
@@ -37,9 +36,14 @@ function List() {
 	const read = async (each: string) => readWorksheet(await ask<Worksheet>(path(each)));
 	const save = (asked: string) =>
 		attempt(async () => {
-			const body = { ...sheet.value, name: asked };
-			await tell("PUT", path(asked), body);
-			sheet.value = body;
+			// before the list is there nobody knows what would be replaced
+			const listed = saved ?? (await ask<SavedWorksheets>("worksheets")).worksheets;
+			if (listed.some((each) => each.name === asked) && asked !== sheet.value.name && sure !== name) {
+				setSure(name);
+				return;
+			}
+			await tell("PUT", path(asked), { ...unselected(sheet.value), name: asked });
+			sheet.value = { ...sheet.value, name: asked };
 			setSure("");
 		});
 	const open = (each: string) =>
@@ -59,8 +63,7 @@ function List() {
 				class="save"
 				onSubmit={(event) => {
 					event.preventDefault();
-					if (known && sure !== name) setSure(name);
-					else void save(name.trim());
+					void save(name.trim());
 				}}
 			>
 				<label>

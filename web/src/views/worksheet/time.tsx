@@ -65,11 +65,11 @@ export function TimeBar() {
 				)}
 				{other && (
 					<>
-						<Button id="other-back" title="Compare with earlier" label="◀" act={() => moveCompared(-0.5)} />
+						<Button id="other-back" title="Compare with earlier, key (" label="◀" act={() => moveCompared(-0.5)} />
 						<span class="quiet" id="compared">
 							with {spanWords({ from: other.from, until: other.from + lengthOf(span) }, whole.value.from)}
 						</span>
-						<Button id="other-forward" title="Compare with later" label="▶" act={() => moveCompared(0.5)} />
+						<Button id="other-forward" title="Compare with later, key )" label="▶" act={() => moveCompared(0.5)} />
 					</>
 				)}
 				<button type="button" id="marks" title="Marks of runs (g)" onClick={() => (opened.value = "marks")}>

@@ -1,0 +1,175 @@
+"""How far a recording reaches: as long as it is recorded though no I/O comes, and back to what is kept of events that are gone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iolab.cli.main import run
+from iolab.clock import FakeClock
+from iolab.recording.counts import HeatCounts
+from iolab.recording.facts import read_facts
+from iolab.recording.recording import Recording
+from iolab.recording.retention import apply_retention
+from iolab.recording.writer import RecordingWriter
+from iolab.server.alert import Alert
+from iolab.server.alertlog import LogFile
+from iolab.server.extremes import extremes
+from iolab.server.families import Histogram
+from iolab.server.listing import recordings, statistics
+from iolab.server.metrics import Exporter
+from iolab.server.queries import ask
+from iolab.server.shelf import Shelf
+from iolab.server.store import Store
+from iolab.server.stream import Streams
+from iolab.server.watch import Watch
+from iolab.server.work import Workers
+from iolab.statistics.available import available
+from iolab.statistics.kept import manage
+from iolab.statistics.query import query
+from support.recordings import SECOND, START, events, samples
+
+DAY = 24 * 3600 * SECOND
+
+
+@pytest.fixture
+def stalled(tmp_path: Path) -> Iterator[RecordingWriter]:
+    """Five seconds of I/O, after which nothing more is done; its writer tells the time when it is asked to."""
+    writer = RecordingWriter.create(tmp_path / "live", host="h", clock="realtime", origin={"kind": "record"}, system=FakeClock(START))
+    writer.append_events(events(2000, start_ns=START, per_s=400))
+    writer.tick(START + 5 * SECOND)
+    yield writer
+    writer.close()
+
+
+def test_it_goes_on_while_no_io_comes(stalled: RecordingWriter, tmp_path: Path) -> None:
+    store = Store([tmp_path / "live"])
+    for second in range(5, 30):
+        stalled.tick(START + second * SECOND)
+        assert store.ends("live") == (START, START + second * SECOND)
+    assert recordings(store, {}).recordings[0].last_ns == START + 29 * SECOND
+    [last] = [family.samples[0].value for family in Exporter(store, ["io.ops"]).families() if "last_event" in family.name]
+    assert last == pytest.approx(START / 1e9 + 5, abs=0.1), "an event is one"
+    recent = ask(store, {"statistic": "io.ops", "from": "-10s"})
+    assert set(recent.values) == {0}  # type: ignore[attr-defined]
+    stalled.append_samples(samples(50, start_ns=START))
+    assert store.ends("live")[1] == START + 49 * SECOND
+
+
+def test_what_a_writer_of_another_time_told_is_not_believed(stalled: RecordingWriter, tmp_path: Path) -> None:
+    store = Store([tmp_path / "live"])
+    stalled.tick(START + DAY)
+    assert store.ends("live")[1] < START + 6 * SECOND
+    stalled.close()
+    os.utime(tmp_path / "live" / "lock", ns=(START + 9 * SECOND,) * 2)
+    assert store.ends("live")[1] < START + 6 * SECOND
+
+
+def test_an_alert_is_raised_where_io_stands_still(stalled: RecordingWriter, tmp_path: Path) -> None:
+    watch = Watch(Store([tmp_path / "live"]), Shelf(tmp_path / "alerts", Alert, "alert", 3), LogFile(tmp_path / "log"))
+    watch.put("idle", Alert.model_validate({
+        "name": "idle", "recording": "", "statistic": "io.ops", "exceeds": None, "falls_below": 50, "for_seconds": 10, "only_during": "",
+        "repost_minutes": 0, "also_when_clear": True, "actions": []}))
+    for second in range(5, 20):
+        stalled.tick(START + second * SECOND)
+        watch.look()
+    assert [line.event for line in watch.log.latest().lines] == ["raised"]
+
+
+def test_the_stream_goes_on_where_io_stands_still(stalled: RecordingWriter, tmp_path: Path) -> None:
+    pool = Workers()
+    streams = Streams(Store([tmp_path / "live"]), pool, lambda: False, period=0.01)
+
+    async def heard() -> list[int]:
+        found: list[int] = []
+        second = 6
+        async for text in streams.events("live", ["io.ops"], {"from": "-3s", "interval": "1s"}):
+            name, data = text.strip().split("\n")
+            if name == "event: tick":
+                stalled.tick(START + second * SECOND)
+                second += 1
+            else:
+                found.append(json.loads(data.removeprefix("data: "))["until_ns"])
+            if len(found) == 3:
+                break
+        return found
+
+    found = asyncio.run(asyncio.wait_for(heard(), 20))
+    pool.close()
+    assert found == sorted(set(found))
+    assert len(found) == 3
+
+
+@pytest.fixture(scope="module")
+def aged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A month of a few seconds each day, of which only the last has events; the days before are kept."""
+    base = tmp_path_factory.mktemp("aged")
+    clock = FakeClock(START)
+    with RecordingWriter.create(base / "whole", host="here", clock="realtime", origin={"kind": "record"}, system=clock) as writer:
+        for day in range(31):
+            writer.append_events(events(500, day, start_ns=START + day * DAY, per_s=100, source="syscall" if day < 30 else "block"))
+            writer.seal()
+            clock.sleep(DAY // SECOND)
+    manage.add(base / "whole", ["file.ops", "file.ops[op]"], backfill=True)
+    shutil.copytree(base / "whole", base / "aged")
+    facts = read_facts(base / "aged")
+    facts.retention["bytes"] = max((base / "aged/events").glob("*.parquet")).stat().st_size
+    assert apply_retention(base / "aged", facts, START) == 30
+    return base / "aged"
+
+
+def test_it_reaches_back_to_what_is_kept(aged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store([aged])
+    assert Recording(aged).span() != store.ends("aged")
+    assert store.ends("aged")[0] // SECOND * SECOND == START
+    facts = recordings(store, {}).recordings[0]
+    assert facts.first_ns == store.ends("aged")[0]
+    words = {"statistic": "file.ops", "from": "-20d", "to": "-10d", "interval": "1d"}
+    service = ask(store, words).model_dump(by_alias=True)
+    assert run(["query", str(aged), "file.ops", "--from", "-20d", "--to", "-10d", "--interval", "1d", "--format", "json"]) == 0
+    assert service == json.loads(capsys.readouterr().out)
+    assert service["total"] > 0
+    # columns are chosen for the month that is kept, not for the seconds that have events
+    found = extremes(store, {"statistic": "file.ops", "count": "1"})
+    assert found.moments[0].from_ns < START + 29 * DAY
+
+
+def test_metrics_are_of_events_alone(tmp_path: Path) -> None:
+    clock = FakeClock(START)
+    name = "io.ops[process=fio][latency]"
+    with RecordingWriter.create(tmp_path / "rec", host="here", clock="realtime", origin={"kind": "record"}, system=clock) as writer:
+        for part in range(3):
+            writer.append_events(events(500, part, start_ns=START + part * 5 * SECOND, per_s=100))
+            writer.seal()
+            clock.sleep(5)
+    manage.add(tmp_path / "rec", [name], backfill=True)
+    facts = read_facts(tmp_path / "rec")
+    facts.retention["bytes"] = 1 + max((tmp_path / "rec/events").glob("*.parquet")).stat().st_size
+    assert apply_retention(tmp_path / "rec", facts, START) == 2
+    opened = Recording(tmp_path / "rec")
+    kept, left = query(opened, name), query(opened, name, kept=False)
+    assert isinstance(kept, HeatCounts)
+    assert isinstance(left, HeatCounts)
+    [family] = [each for each in Exporter(Store([tmp_path / "rec"]), [name]).families() if each.kind == "histogram"]
+    value = family.samples[0].value
+    assert isinstance(value, Histogram)
+    assert kept.total > value.count == left.total > 0
+
+
+def test_what_is_kept_is_available_though_its_source_is_gone(aged: Path) -> None:
+    found = {each.name: each for each in statistics(Store([aged]), {}).statistics}
+    assert (found["file.ops"].available, found["file.ops"].source, found["file.ops"].counted) == (True, "syscall", False)
+    assert [each.field for each in found["file.ops"].breakdowns] == ["op"]
+    assert not found["file.bytes"].available
+    (aged / "histograms/keep.json").rename(aged / "histograms/away")
+    try:
+        (aged / "histograms/keep.json").write_text("{")
+        assert not next(each for each in available(Recording(aged)) if each.entry.name == "file.ops").source
+    finally:
+        (aged / "histograms/away").rename(aged / "histograms/keep.json")

@@ -1,0 +1,168 @@
+import { describe, expect, it } from "vitest";
+import type { Content } from "../src/canvas/content";
+import type { DrawnMap, Layers, StackAnswer } from "../src/generated/api";
+import type { HeatMapCounts, HeatMapGroup, PartCounts, SparseCounts } from "../src/generated/heatmap";
+import { Refusal } from "../src/model/ask";
+import { type GraphSpec, graphOf } from "../src/model/worksheet";
+import { mark } from "../src/views/graph/acts";
+import { aboutOf, failed, foundOf, type Known, NOTHING } from "../src/views/graph/asked";
+import { contentOf, left, read, suits } from "../src/views/graph/contents";
+import { tellOutside } from "../src/views/graph/drawing";
+import { unlisted } from "../src/views/graph/list";
+import { itemsOf } from "../src/views/graph/panel";
+import { placeIn } from "../src/views/graph/selected";
+import { differenceOf, renew, stateOf } from "../src/views/graph/state";
+
+const cells = (counts: number[]): SparseCounts => ({
+	starts: Array.from({ length: counts.length + 1 }, (_, i) => i),
+	rows: counts.map(() => 0),
+	counts,
+});
+
+const drawnGroup: Omit<HeatMapGroup, "maps"> = {
+	...{ y: "latency", title: "", unit: "ns", weight: "count", interval_ns: 10, columns: 1, bounds: [0, 1, 2] },
+	...{ y_scale: "linear", color: "rank", low: 0, high: 2, least: 1, crops: [[0, 2]], lines: ["p50"] },
+	...{ show_lines: false, difference: false },
+};
+const drawnMap: HeatMapCounts = {
+	...{ label: "", begins: "", columns: 1, events: 9, cells: cells([9]), gaps: [], unrecorded: [], lost: [] },
+	...{ overlays: [], dimensions: [], notes: [] },
+};
+const drawnParts: PartCounts[] = [
+	{ name: "a", cells: cells([4]) },
+	{ name: "", cells: cells([5]) },
+];
+
+describe("what was asked", () => {
+	const words = { recording: "r", statistic: "io.ops[op]", source: "", from: "1", to: "2" };
+	const known: Known<string> = { found: "answer", key: "query?to=1", about: aboutOf(words), problem: "" };
+
+	it("stays while the service is away or has no time, and goes when it refuses", () => {
+		for (const error of [new Refusal(503, "busy"), new TypeError("fetch failed")])
+			expect(failed(known, error, "query?to=2", known.about)).toEqual(known);
+		const refused = failed(known, new Refusal(422, "no such field"), "query?to=2", known.about);
+		expect(foundOf(refused, words)).toEqual({ found: null, problem: "no such field" });
+	});
+
+	it("answers another time, never another recording, statistic or source", () => {
+		expect(foundOf(known, { ...words, to: "3" }).found).toBe("answer");
+		for (const other of [{ recording: "s" }, { statistic: "io.ops[op=read][op]" }, { source: "nvme" }])
+			expect(foundOf(known, { ...words, ...other })).toEqual({ found: null, problem: "" });
+		expect(foundOf(known, null)).toEqual({ found: null, problem: "" });
+		expect(foundOf(NOTHING, words).found).toBe(null);
+	});
+});
+
+describe("a graph of something else", () => {
+	it("begins anew: nothing is marked, chosen, or held in colour", () => {
+		const state = stateOf("other");
+		state.mark.value = { from: 0, until: 1, low: 0, high: 1 };
+		state.band.value = { low: 0, high: 1 };
+		state.outside.value = "1 I/O above 1 ms";
+		state.items.value = [{ key: "a", words: "", value: 1, colour: "", single: true }];
+		state.places.set("a", 3);
+		const before = state.held;
+		renew("other");
+		expect(stateOf("other")).toBe(state);
+		expect([state.mark.value, state.band.value, state.outside.value]).toEqual([null, null, ""]);
+		expect([state.items.value, state.places.size, state.held === before]).toEqual([[], 0, false]);
+	});
+});
+
+describe("a content", () => {
+	const layer = { key: "a", total: 2, mean: 1, values: [1, 1] };
+	const stack = {
+		...{ schema: 1, kind: "stack", statistic: "io.ops[op]", t0_ns: 0, interval_ns: 1, unit: "1/s", source: "" },
+		...{ first_ns: 0, until_ns: 2, covered_ns: 2, total: 2, mean: 1, notes: [], lost_by_column: [] },
+		...{ keys: [layer], others: null },
+	} as StackAnswer;
+	const map: DrawnMap = {
+		...{ schema: 1, kind: "map", statistic: "io.ops[latency]", t0_ns: 0, interval_ns: 10, events: 9, notes: [] },
+		group: { ...drawnGroup, maps: [drawnMap] },
+	};
+	const layers: Layers = {
+		...{ schema: 1, kind: "layers", statistic: "io.ops[latency]", by: "op", keys: ["a"], rest: true },
+		map: { ...map, group: { ...drawnGroup, maps: [{ ...drawnMap, dimensions: [{ name: "op", parts: drawnParts }] }] } },
+	};
+
+	it("is made of no field that is not among those that make it anew", () => {
+		const spec: GraphSpec = { ...graphOf("io.ops[latency]", "c"), by: "op", highlights: ["a"], overlays: true };
+		const fields = new Set<string | symbol>();
+		const watched = new Proxy(spec, {
+			get: (of, name) => {
+				fields.add(name);
+				return Reflect.get(of, name);
+			},
+		});
+		read(watched);
+		const listed = new Set(fields);
+		for (const mode of ["highlight", "isolate", "exclude", "rainbow"] as const) {
+			spec.mode = mode;
+			expect(contentOf(watched, map, layers, "#ccc")).not.toBe(null);
+			expect(contentOf(watched, stack, null, "#ccc")).not.toBe(null);
+		}
+		expect(fields).toEqual(listed);
+		for (const name of ["span", "synced", "panel", "width", "height"]) expect(listed).not.toContain(name);
+	});
+
+	it("that is a difference leaves what the map beside it says, and has its own mark", () => {
+		const spec: GraphSpec = { ...graphOf("io.ops[latency]", "both"), rows: { low: 1, high: 2 } };
+		const heat = contentOf(spec, map, null, "#ccc") as Content;
+		const box = { left: 0, top: 0, width: 100, height: 100 };
+		heat.settle({ from: 0, to: 10 }, box);
+		tellOutside(spec.id, heat);
+		const said = stateOf(spec.id).outside.value;
+		expect(said).toBe("9 I/Os below 1 ns");
+		const other = contentOf(spec, stack, null, "#ccc") as Content;
+		tellOutside(spec.id, other);
+		expect(stateOf(spec.id).outside.value).toBe(said);
+		const drawn = { box, span: { from: 0, to: 10 }, zoom: 1, content: other, spec, marks: differenceOf(spec.id) };
+		mark({ ...drawn, moves: () => {}, draw: () => {} }, [
+			[10, 10],
+			[50, 50],
+		]);
+		expect(stateOf(differenceOf(spec.id)).mark.value).not.toBe(null);
+		expect(stateOf(spec.id).mark.value).toBe(null);
+	});
+
+	it("lists a selected second: a column, or what is asked for where it is none, and says what is not shown", () => {
+		const t0_ns = 1_700_000_000e9;
+		const of = (interval_ns: number, values: (number | null)[]) =>
+			({ ...stack, t0_ns, interval_ns, keys: [{ ...layer, values, mean: 5 }] }) as StackAnswer;
+		const at = (from: number, seconds = 1) => ({ from: t0_ns + from * 1e9, until: t0_ns + (from + seconds) * 1e9 });
+		const seconds = of(1e9, [1, null, 3]);
+		expect([0, 2, 3, -1, 2.5].map((from) => placeIn(seconds, at(from)))).toEqual([0, 2, "outside", "outside", "other"]);
+		expect(placeIn(of(1e8, Array(30).fill(1)), at(1))).toBe("other");
+		expect(placeIn(of(1e8, Array(30).fill(1)), at(1.5, 0.1))).toBe(15);
+		expect(placeIn(seconds, at(0, 2))).toBe("other");
+		const words = (...[place, one]: [Parameters<typeof itemsOf>[2], StackAnswer | null]) =>
+			itemsOf("io.ops[op]", seconds, place, one, new Map()).map((item) => item.words);
+		expect(words("all", null)).toEqual(["5/s"]);
+		expect(words(2, null)).toEqual(["3/s"]);
+		expect(words(1, null)).toEqual(["nothing recorded"]);
+		expect(words("outside", null)).toEqual(["not shown"]);
+		expect(words("other", null)).toEqual(["…"]);
+		expect(words("other", { ...seconds, keys: [{ ...layer, mean: 7, values: [7] }] })).toEqual(["7/s"]);
+		const other = { ...seconds, keys: [{ ...layer, key: "b", mean: 7, values: [7] }] };
+		expect(words("other", other)).toEqual(["7/s", "0/s"]);
+		const others = { keys: 2, total: 1, mean: 1, values: [1] };
+		expect(words("other", { ...other, others })).toEqual(["7/s", "among the others", "1/s"]);
+		expect(words("other", { ...seconds, keys: [], covered_ns: 0 })).toEqual(["nothing recorded"]);
+	});
+
+	it("takes any maps that tell values of the field apart", () => {
+		expect(suits(layers, { by: "op" })).toBe(true);
+		expect(suits(layers, { by: "device" })).toBe(false);
+		expect(suits(null, { by: "op" })).toBe(false);
+	});
+
+	it("says when more values are chosen than are told apart, and where the others are", () => {
+		const highlights = "abcdefghi".split("");
+		expect(left({ by: "process", highlights })).toBe("7 of 9 chosen values are told apart");
+		expect(left({ by: "process", highlights: highlights.slice(2) })).toBe("");
+		expect(left({ by: "", highlights })).toBe("");
+		const item = (key: string, single: boolean) => ({ key, words: "", value: 1, colour: "", single });
+		expect(unlisted([item("a", true), item("4 others", false)])).toBe("among the others");
+		expect(unlisted([item("a", true)])).toBe("not here");
+	});
+});
