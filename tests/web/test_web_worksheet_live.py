@@ -161,7 +161,8 @@ def test_a_load_is_seen_drilled_into_and_taken_along(browser: Any, fio: str, tmp
         median = load.end()
         rows = ranges(page, LATENCY)
         counts = sum(count for _, _, count in rows)
-        near = sum(count for low, high, count in rows if high > median / 3 and low < median * 1.5)
+        # the device is part of what fio waits for; the rest is waiting for a processor, and more where they are busy
+        near = sum(count for low, high, count in rows if high > median / 8 and low < median * 1.5)
         assert near / counts > 0.5, (median, rows)
 
         # vertical zoom from two values of the left panel
@@ -174,7 +175,9 @@ def test_a_load_is_seen_drilled_into_and_taken_along(browser: Any, fio: str, tmp
         assert frame(page, LATENCY).locator("select.crop").input_value() == "zoomed"
         page.keyboard.press("Z")
 
-        # a part is marked: whose is it
+        # a part is marked: whose is it. Of all time, for half of a minute may lie before a recording that is young
+        page.get_by_role("button", name="All", exact=True).click()
+        settled(page)
         box = frame(page, LATENCY).locator("canvas").bounding_box()
         page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 15)
         page.mouse.down()

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { add, catalogue, edit, type GraphSpec } from "../../model/worksheet";
 import { rangeSteps, type Step, steps } from "./drill";
 import { type Opened, stateOf } from "./state";
@@ -20,7 +20,8 @@ export function Menu({ spec, unit }: { spec: GraphSpec; unit: "ns" | "B" | "" })
 		menu.value = null;
 		back.current?.focus();
 	};
-	useEffect(() => {
+	// before anything can be typed: a key that comes at once is the menu's
+	useLayoutEffect(() => {
 		if (!opened || !home.current) return undefined;
 		back.current = document.activeElement as HTMLElement | null;
 		settle(home.current, opened);
