@@ -176,7 +176,7 @@ def test_a_load_is_seen_drilled_into_and_taken_along(browser: Any, fio: str, tmp
         page.keyboard.press("Z")
 
         # a part is marked: whose is it. Of all time, for half of a minute may lie before a recording that is young
-        page.get_by_role("button", name="All", exact=True).click()
+        page.click("#whole")
         settled(page)
         box = frame(page, LATENCY).locator("canvas").bounding_box()
         page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 15)
