@@ -120,8 +120,8 @@ def test_the_service_does_what_the_document_says(path: str, method: str, which: 
     statuses = set()
 
     @given(operation.as_strategy(generation_mode=mode))
-    @settings(max_examples=48 if which == "known" else 12, deadline=None, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate],
-              suppress_health_check=list(HealthCheck))
+    @settings(max_examples=48 if which == "known" else 12, deadline=None, derandomize=True, database=None,
+              phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
     def holds(case: Any) -> None:
         answer = case.call_and_validate(headers={"authorization": f"Bearer {TOKEN}"}, checks=HELD)
         statuses.add(answer.status_code)
