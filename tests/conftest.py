@@ -11,13 +11,32 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test beside real load has a second go: what else the machine did may have been the reason. The first is told, never hidden."""
+    for item in items:
+        if item.get_closest_marker("real"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what tests marked `figures` measured, so that the figures that documents state can be read in every run."""
+    """Print what tests marked `figures` measured, so that the figures that documents state can be read in every run; and what had to
+    be tried again."""
+    again = terminalreporter.stats.get("rerun", [])
+    if again:
+        terminalreporter.section(f"tried again: {len(again)}")
+        for report in again:
+            terminalreporter.write_line(f"{report.nodeid}: {_first_words(report)}")
     passed = [report for report in terminalreporter.stats.get("passed", []) if report.when == "call" and "figures" in report.keywords]
     lines = [line for report in passed for line in report.capstdout.splitlines() if line.strip()]
     if lines:
         terminalreporter.section("measured by the tests")
         terminalreporter.write_line("\n".join(lines))
+
+
+def _first_words(report: pytest.TestReport) -> str:
+    """What went wrong, in a line."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(getattr(crash, "message", report.longrepr)).partition("\n")[0]
 
 
 @pytest.fixture(scope="session")
