@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -32,8 +33,9 @@ def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) 
         runs: runs of one study; those without marks or without a known measured window are left out.
         series: per-second series of a run by its name.
 
-    A window goes from a mark to the next; only whole seconds inside it count, and the second in which a mark falls
-    belongs to none, for an action takes time. Block, host, factors and verdict are the run's, so that windows of the same
+    A window goes from a mark to the next; only whole seconds inside it count, and those in which an action's command ran
+    belong to none: the pool is in between two states. A command that runs for more than half of its window is what the
+    window is about (a scrub that is waited for), and its seconds count. Block, host, factors and verdict are the run's, so that windows of the same
     run are a pair; where several variants were run, theirs is the factor `arm`.
     """
     listed = [run for run in runs if run.plan.window is not None]
@@ -52,13 +54,19 @@ def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) 
 def _windows(run: Run, marks: Sequence[Mark], series: Mapping[str, Series], arms: bool) -> Iterable[Run]:
     assert run.plan.window is not None
     start, end = run.plan.window
-    cuts = [(FIRST, 0.0), *((mark.label, (mark.time_ns - start) / 1e9) for mark in marks), ("", (end - start) / 1e9)]
-    for (label, after), (_, before) in itertools.pairwise(cuts):
-        observations = _means(series, after, before)
+    cuts = [(FIRST, 0.0, 0.0), *((mark.label, (mark.time_ns - start) / 1e9, _took(mark)) for mark in marks), ("", (end - start) / 1e9, 0.0)]
+    for (label, begun, took), (_, before, _) in itertools.pairwise(cuts):
+        observations = _means(series, begun + took if took <= (before - begun) / 2 else begun, before)
         if observations:
             factors = {**({ARM: run.variant} if arms else {}), **run.factors}
             plan = dataclasses.replace(run.plan, run=f"{run.id}/{label}", variant=label, factors=factors)
             yield dataclasses.replace(run, plan=plan, observations=observations)
+
+
+def _took(mark: Mark) -> float:
+    """Seconds that an action's command ran; 0 where that isn't known."""
+    seconds = mark.data.get("seconds")
+    return float(seconds) if isinstance(seconds, int | float) and 0 <= seconds < math.inf else 0.0
 
 
 def _means(series: Mapping[str, Series], after: float, before: float) -> dict[str, Observation]:

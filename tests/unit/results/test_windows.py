@@ -52,6 +52,25 @@ def test_the_second_of_the_mark_belongs_to_no_window(tmp_path: Path) -> None:
     assert found[0].observations["write.iops"].source_field == "write.iops, seconds 0 to 4"
 
 
+def took(second: float, label: str, seconds: object) -> Mark:
+    return Mark(T0 + round(second * 1e9), "action", label, data={"seconds": seconds})
+
+
+@pytest.mark.parametrize(("seconds", "counted"), [
+    (1.5, "seconds 6 to 10"),  # 4.0 to 5.5: the window begins in the middle of the sixth second
+    (3.0, "seconds 7 to 10"),
+    (4.0, "seconds 4 to 10"),  # more than half of the window: it is what the window is about
+    (-1.0, "seconds 4 to 10"), (float("inf"), "seconds 4 to 10"), ("long", "seconds 4 to 10"), (None, "seconds 4 to 10"),
+])
+def test_the_seconds_in_which_a_command_ran_belong_to_no_window(tmp_path: Path, seconds: object, counted: str) -> None:
+    found = window_runs([marked(tmp_path, 1, [took(4.0, "x", seconds)])], falling)
+    assert [run.variant for run in found] == ["start", "x"]
+    assert found[0].observations["write.iops"].source_field == "write.iops, seconds 0 to 4"
+    values = {"seconds 6 to 10": 500.0, "seconds 7 to 10": 500.0, "seconds 4 to 10": 3500 / 6}
+    assert found[1].value("write.iops") == pytest.approx(values[counted])
+    assert found[1].observations["write.iops"].source_field == f"write.iops, {counted}"
+
+
 def test_several_arms_become_a_factor(tmp_path: Path) -> None:
     runs = [marked(tmp_path, 1, [at(5, "x")], variant) for variant in ("a", "b")]
     assert {run.factors["arm"] for run in window_runs(runs, falling)} == {"a", "b"}
