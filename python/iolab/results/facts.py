@@ -137,6 +137,15 @@ class RunFacts:
         size = self._option(parse_fio_size, "io_size", "size")
         return None if size is None or self.jobs is None else int(size) * self.jobs
 
+    @cached_property
+    def data_bytes(self) -> int | None:
+        """Bytes of data that the load goes over: `size` of each job, and once where `filename` makes them share it (fio(1)); None where
+        unknown."""
+        size = self._option(parse_fio_size, "size")
+        if size is None or self.jobs is None:
+            return None
+        return int(size) if "filename" in self.options else int(size) * self.jobs
+
     def _option(self, parse: object, *names: str) -> float | None:
         for name in names:
             text = self.options.get(name)

@@ -35,8 +35,8 @@ def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) 
 
     A window goes from a mark to the next; only whole seconds inside it count, and those in which an action's command ran
     belong to none: the pool is in between two states. A command that runs for more than half of its window is what the
-    window is about (a scrub that is waited for), and its seconds count. Block, host, factors and verdict are the run's, so that windows of the same
-    run are a pair; where several variants were run, theirs is the factor `arm`.
+    window is about (a scrub that is waited for), and its seconds count. Block, host, factors and verdict are the run's, so
+    that windows of the same run are a pair; where several variants were run, theirs is the factor `arm`.
     """
     listed = [run for run in runs if run.plan.window is not None]
     arms = len({run.variant for run in listed}) > 1

@@ -152,6 +152,9 @@ def test_reads_that_fit_in_memory(tmp_path: Path) -> None:
     environment = {"fingerprint": {}, "facts": {"memory_bytes": 2**34}}
     result = derived(tmp_path, output(entry, size="64m", numjobs="4"), environment=environment)
     assert found(result) == {"fits-in-memory": Level.OK}
+    shared = derived(tmp_path / "shared", output(entry, size="6g", numjobs="4", filename="data"), environment=environment)
+    assert next(reason for reason in shared.verdict.reasons if reason.code == "fits-in-memory").data["working_set_bytes"] == 6 * 2**30
+    assert found(derived(tmp_path / "each", output(entry, size="6g", numjobs="4"), environment=environment)) == {}
 
 
 def test_a_drifting_load(tmp_path: Path) -> None:

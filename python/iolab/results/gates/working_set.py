@@ -16,8 +16,8 @@ class WorkingSetGate:
     name = "working-set"
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
-        """Asked size over all jobs against the host's memory, for reads without direct I/O."""
-        memory, size = facts.host.get("memory_bytes"), facts.asked_bytes
+        """The size of the files against the host's memory, for reads without direct I/O."""
+        memory, size = facts.host.get("memory_bytes"), facts.data_bytes
         if not memory or size is None or "read" not in facts.directions or facts.options.get("direct") == "1":
             return
         if size < memory:
