@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import FormatError
 from ..metrics import of
@@ -23,11 +24,15 @@ ARM = "arm"
 SHORTEST = 2
 """Whole seconds that a window must have to be compared."""
 
+LATENCIES = ("lat", "clat", "slat")
+"""Series of these are means over I/Os, and theirs are not means over seconds."""
+
 _CUT_KINDS = ("action", "mark")
 
 
 def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) -> list[Run]:
-    """Each window of each marked run as a run of its own: its variant is the window, its values the means of its seconds.
+    """Each window of each marked run as a run of its own: its variant is the window, its values are means over its seconds,
+    of latencies over its I/Os.
 
     Args:
         runs: runs of one study; those without marks or without a known measured window are left out.
@@ -78,8 +83,22 @@ def _means(series: Mapping[str, Series], after: float, before: float) -> dict[st
         inside = (one.time - 1.0 >= after - 1e-6) & (one.time <= before + 1e-6)
         values = one.values[inside]
         known = values[np.isfinite(values)]
-        if len(known) >= SHORTEST:
-            metric = of(name, one.unit)
-            span = f"{name}, seconds {after:.0f} to {before:.0f}"
-            found[name] = Observation(name, float(known.mean()), metric.unit or one.unit, FILE, span)
+        if len(known) < SHORTEST:
+            continue
+        span = f"{name}, seconds {after:.0f} to {before:.0f}"
+        operation, _, kind = name.partition(".")
+        if kind in LATENCIES:
+            metric = of(f"{name}.mean", one.unit)
+            value = _over_ios(one, series.get(f"{operation}.iops"), inside)
+        else:
+            metric, value = of(name, one.unit), float(known.mean())
+        found[metric.name] = Observation(metric.name, value, metric.unit or one.unit, FILE, span)
     return found
+
+
+def _over_ios(latency: Series, rate: Series | None, inside: NDArray[np.bool_]) -> float:
+    """The mean over the window's I/Os: a second counts as often as I/Os ended in it, or once each where that isn't known."""
+    inside = inside & np.isfinite(latency.values)
+    weights = np.ones(len(latency.time)) if rate is None else np.interp(latency.time, rate.time, np.nan_to_num(rate.values))
+    weights = weights[inside] if weights[inside].sum() > 0 else np.ones(int(inside.sum()))
+    return float(np.average(latency.values[inside], weights=weights))

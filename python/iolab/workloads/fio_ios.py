@@ -14,7 +14,7 @@ from pathlib import Path
 from ..hosts.options import OptionProblem
 from ..units import format_quantity
 from .fio_jobfile import Section
-from .fio_options import Scalar, offered_iops, synchronous
+from .fio_options import Scalar, offered_iops, switched_on, synchronous
 
 FOLDER = "ios"
 """Below a run's directory: fio's logs of every I/O, until they are in the recording."""
@@ -64,7 +64,7 @@ def log_problems(sections: Sequence[Section], *, job_file: bool) -> list[OptionP
     found: dict[str, OptionProblem] = {}
     for section in sections:
         for name, why in _BREAK.items():
-            if name in section.options and str(section.options[name]) not in ("0", "False", "none"):
+            if switched_on(section.options, name):
                 where = f" (of [{section.name}])" if job_file else ""
                 found[name] = OptionProblem(("options", name), f"can't stand beside log_ios{where}: {why}", "leave one of them out")
     return list(found.values())

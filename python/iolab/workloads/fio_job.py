@@ -9,7 +9,7 @@ from ..errors import RunError
 from ..hosts.place import Place
 from .fio_ios import log_options
 from .fio_jobfile import Section
-from .fio_options import Scalar, synchronous
+from .fio_options import Scalar, switched_on, synchronous
 from .fio_sections import Resolved
 from .fio_steps import duration, shares, timed
 
@@ -21,6 +21,8 @@ LOG_PREFIX = "fio"
 """Logs are `fio_bw.log` and `fio_iops.log`; of a section of several `fio-<its name>_bw.log`."""
 SHORTEST_LOGGED = 2.0
 """Seconds below which a run has no per-second logs: fio often ends before it has written a job's last second."""
+_NO_LATENCY = ("disable_lat", "disable_clat", "gtod_reduce")
+"""Options that leave a log of latencies empty."""
 STEP_LOG_MSEC = 250
 """A rising load is logged more finely, so that little of a step is lost at its borders."""
 
@@ -63,10 +65,10 @@ def _logs(resolved: Resolved, section: Section, *, several: bool) -> dict[str, S
     prefix = f"{LOG_PREFIX}-{''.join(char if char.isalnum() else '-' for char in section.name)}" if several else LOG_PREFIX
     if resolved.log_ios:
         return log_options(section, prefix)
-    own: dict[str, Scalar] = {"write_bw_log": prefix, "write_iops_log": prefix, "log_avg_msec": 1000, "log_unix_epoch": 1,
-                              "per_job_logs": 0}
-    if resolved.steps:
-        own.update({"write_lat_log": prefix, "log_avg_msec": STEP_LOG_MSEC})
+    own: dict[str, Scalar] = {"write_bw_log": prefix, "write_iops_log": prefix, "log_unix_epoch": 1, "per_job_logs": 0,
+                              "log_avg_msec": STEP_LOG_MSEC if resolved.steps else 1000}
+    if not any(switched_on(section.options, name) for name in _NO_LATENCY):
+        own["write_lat_log"] = prefix
         if synchronous(section.options):
             own["disable_slat"] = 1  # such engines submit nothing, and the log of it would be empty
     return own

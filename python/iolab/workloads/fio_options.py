@@ -78,6 +78,11 @@ def synchronous(options: Mapping[str, Scalar]) -> bool:
     return str(options.get("ioengine", "psync")) in SYNC_ENGINES
 
 
+def switched_on(options: Mapping[str, Scalar], name: str) -> bool:
+    """Whether an option that may stand as 0 to be off is there and on."""
+    return name in options and str(options[name]) not in ("0", "False", "none")
+
+
 def depth(options: Mapping[str, Scalar]) -> int:
     """I/Os in flight per job, as the engine does them."""
     return 1 if synchronous(options) else int(options.get("iodepth", 1))

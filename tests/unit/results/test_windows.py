@@ -71,6 +71,20 @@ def test_the_seconds_in_which_a_command_ran_belong_to_no_window(tmp_path: Path, 
     assert found[1].observations["write.iops"].source_field == f"write.iops, {counted}"
 
 
+def test_latency_is_the_mean_over_the_ios_of_a_window(tmp_path: Path) -> None:
+    """Five seconds at 1000/s of 2 ms, then one second of 100/s at 20 ms, none, and three of 100/s at 10 ms."""
+    time = np.arange(1.0, 11.0)
+    rate = np.array([1000.0] * 5 + [100.0, 0.0] + [100.0] * 3)
+    wait = np.array([0.002] * 5 + [0.02, np.nan] + [0.01] * 3)
+    series = [Series("write.iops", "1/s", time, rate), Series("write.lat", "s", time, wait), Series("write.clat", "s", time, wait / 2)]
+    first, second = window_runs([marked(tmp_path, 1, [at(4.0, "x")])], lambda _: series)
+    assert first.value("write.lat.mean") == pytest.approx(0.002)
+    assert second.value("write.lat.mean") == pytest.approx((1000 * 0.002 + 100 * 0.02 + 300 * 0.01) / 1400)
+    assert second.value("write.clat.mean") == pytest.approx(second.value("write.lat.mean") / 2)
+    (alone, _) = window_runs([marked(tmp_path, 2, [at(4.0, "x")])], lambda _: series[1:2])
+    assert alone.value("write.lat.mean") == pytest.approx(0.002)
+
+
 def test_several_arms_become_a_factor(tmp_path: Path) -> None:
     runs = [marked(tmp_path, 1, [at(5, "x")], variant) for variant in ("a", "b")]
     assert {run.factors["arm"] for run in window_runs(runs, falling)} == {"a", "b"}

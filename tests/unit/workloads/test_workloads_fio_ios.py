@@ -33,13 +33,20 @@ def test_every_io_is_logged_with_its_offset_in_a_folder_of_its_own() -> None:
     assert workload().load().facts["log_ios"] is True
 
 
-def test_without_it_nothing_changes() -> None:
+def test_without_it_rates_and_latencies_are_means_over_seconds() -> None:
     (section,) = sections(workload(log_ios=False))
-    assert section["log_avg_msec"] == "1000"
-    assert "write_lat_log" not in section
+    assert (section["log_avg_msec"], section["write_lat_log"], section["write_iops_log"]) == ("1000", "fio", "fio")
+    assert "log_offset" not in section
     assert workload(log_ios=False).job(Place("/x")).folders == ()
     assert "log_ios" not in workload(log_ios=False).load().facts
     assert workload(log_ios=False).notes() == ()
+
+
+@pytest.mark.parametrize(("options", "logged"), [
+    ({"disable_lat": 1}, False), ({"disable_clat": True}, False), ({"gtod_reduce": 1}, False), ({"gtod_reduce": 0}, True)])
+def test_where_fio_measures_no_latency_there_is_no_log_of_it(options: dict[str, Any], logged: bool) -> None:
+    (section,) = sections(workload(log_ios=False, options=options))
+    assert ("write_lat_log" in section, section["write_bw_log"]) == (logged, "fio")
 
 
 def test_short_runs_are_logged_too_and_layouts_never() -> None:
