@@ -63,7 +63,7 @@ def sealed_numbers(folder: Path) -> list[int]:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return [path.name for path in folder.iterdir()]
+        return os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
 

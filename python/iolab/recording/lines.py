@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,20 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         data = path.read_bytes()
     except FileNotFoundError:
         return []
-    found = []
+    return list(objects(data))
+
+
+def objects(data: bytes) -> Iterator[dict[str, Any]]:
+    """The objects of lines, those that are none left out. Names in them are shared, as most lines have the same ones."""
     for line in data.split(b"\n"):
         if line.strip():
             try:
-                value = json.loads(line)
+                value = json.loads(line, object_pairs_hook=_shared)
             except (ValueError, RecursionError):
                 continue
             if isinstance(value, dict):
-                found.append(value)
-    return found
+                yield value
+
+
+def _shared(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {sys.intern(name): value for name, value in pairs}

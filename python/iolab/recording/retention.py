@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,60 +21,143 @@ STALE = 100
 """Lines about segments that are gone, beyond as many as there are segments, are kept until they are that many."""
 
 
-def apply_retention(directory: Path, facts: Facts, now_ns: int) -> int:
-    """Remove segments beyond the limits, by bytes of sealed files or by age of their last event, then default maps of such beyond
-    theirs. Returns how many segments."""
-    most_bytes, most_age = facts.retention.get("bytes"), facts.retention.get("age_s")
-    if most_bytes is None and most_age is None and not _maps_due(facts, now_ns):
-        return 0
-    noted = noted_segments(directory)
-    found: dict[int, dict[str, Any]] = {}
-    held: dict[int, dict[str, int]] = {}
-    last: dict[int, int] = {}
-    sizes: dict[int, int] = {}
-    for kind in KINDS:
-        for number, _, each in sealed_facts(directory, kind, facts.dropped_through):
-            sizes[number] = sizes.get(number, 0) + int(each["bytes"])
-            if each["last_ns"] is not None:
-                last[number] = max(last.get(number, each["last_ns"]), each["last_ns"])
-            if kind == "events":
-                found[number] = each
-                held[number] = {source: int(counts["events"]) for source, counts in each["sources"].items()}
-    total = sum(sizes.values())
-    goes: list[int] = []
-    for number in sorted(sizes):
-        old = most_age is not None and number in last and last[number] < now_ns - most_age * 1_000_000_000
-        if not old and (most_bytes is None or total <= most_bytes):
-            break
-        goes.append(number)
-        total -= sizes[number]
-    if not goes and not _maps_due(facts, now_ns):
-        return 0
-    # what a map is of is told by the line alone, once its segment is gone
-    for number in goes:
-        if number not in noted and "offset_width" in found.get(number, {}):
-            with telling(directory / SEGMENTS, "add a line"):
-                note_segment(directory, number, found[number])
-    if goes:
-        _count(facts, goes, held, last, sizes)
-    spent = _old_maps(directory, facts, now_ns)
-    facts.write(directory)
-    for number in spent:
-        _remove_maps(directory, number)
-    finish_dropping(directory, facts)
-    return len(goes)
+@dataclass(frozen=True)
+class _Held:
+    """A sealed segment: bytes of its files, its last event or sample, I/Os by source; `mapped`: whether it has default maps."""
+
+    bytes: int
+    last_ns: int | None
+    events: Mapping[str, int]
+    mapped: bool
 
 
-def _count(facts: Facts, goes: list[int], held: dict[int, dict[str, int]], last: dict[int, int], sizes: dict[int, int]) -> None:
+@dataclass(frozen=True)
+class _Map:
+    """Default maps of a segment that is gone: their bytes, and the span of its events."""
+
+    bytes: int
+    first_ns: int
+    last_ns: int
+
+
+class Retention:
+    """Applies a recording's limits. Its writer holds one: what was looked at once, of a hundred thousand files after months, is not
+    looked at again."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._held: dict[int, _Held] = {}
+        self._maps: dict[int, _Map] | None = None
+
+    def apply(self, facts: Facts, now_ns: int) -> int:
+        """Remove segments beyond the limits, by bytes of sealed files or by age of their last event, then default maps of such beyond
+        theirs. Returns how many segments."""
+        most_bytes, most_age = facts.retention.get("bytes"), facts.retention.get("age_s")
+        if most_bytes is None and most_age is None and not _maps_due(facts, now_ns):
+            return 0
+        held = self._look(facts)
+        total = sum(each.bytes for each in held.values())
+        goes: dict[int, _Held] = {}
+        for number in sorted(held):
+            each = held[number]
+            old = most_age is not None and each.last_ns is not None and each.last_ns < now_ns - most_age * 1_000_000_000
+            if not old and (most_bytes is None or total <= most_bytes):
+                break
+            goes[number] = each
+            total -= each.bytes
+        if not goes and not _maps_due(facts, now_ns):
+            return 0
+        self._note(goes)
+        maps = self._known_maps(facts)
+        if goes:
+            _count(facts, goes)
+        spent = self._old_maps(facts, goes, maps, now_ns)
+        facts.write(self._directory)
+        for number in spent:
+            _remove_maps(self._directory, number)
+            maps.pop(number, None)
+        for number in goes:
+            del held[number]
+        finish_dropping(self._directory, facts, maps)
+        return len(goes)
+
+    def _look(self, facts: Facts) -> dict[int, _Held]:
+        """Segments that are there: those that are new are looked at."""
+        there = {number for kind in KINDS for number in sealed_numbers(self._directory / kind) if number > facts.dropped_through}
+        for number in self._held.keys() - there:
+            del self._held[number]
+        new: dict[int, _Held] = {}
+        for kind in KINDS:
+            for number, _, each in sealed_facts(self._directory, kind, facts.dropped_through, self._held.keys()):
+                so_far = new.get(number, _Held(0, None, {}, False))
+                events = so_far.events
+                if kind == "events":
+                    events = {source: int(counts["events"]) for source, counts in each["sources"].items()}
+                last = max((at for at in (so_far.last_ns, each["last_ns"]) if at is not None), default=None)
+                new[number] = _Held(so_far.bytes + int(each["bytes"]), last, events, so_far.mapped or "offset_width" in each)
+        self._held |= new
+        return self._held
+
+    def _note(self, goes: Mapping[int, _Held]) -> None:
+        """What a map is of is told by the line alone, once its segment is gone."""
+        noted = noted_segments(self._directory)
+        missing = {number for number, each in goes.items() if each.mapped and number not in noted}
+        if missing:
+            for number, _, each in sealed_facts(self._directory, "events", min(missing) - 1):
+                if number in missing:
+                    with telling(self._directory / SEGMENTS, "add a line"):
+                        note_segment(self._directory, number, each)
+
+    def _known_maps(self, facts: Facts) -> dict[int, _Map]:
+        """Default maps of segments that are gone, ascending. What a kill left of some, which answers nothing, is removed."""
+        if self._maps is None:
+            noted, whole = noted_segments(self._directory), set(sealed_numbers(self._directory / MAPS / MAP_NAMES[0]))
+            self._maps = {}
+            for number in sorted(_numbers_of_maps(self._directory, facts)):
+                found = _map(self._directory, number, noted) if number in whole else None
+                if found is None:
+                    _remove_maps(self._directory, number)
+                else:
+                    self._maps[number] = found
+        return self._maps
+
+    def _old_maps(self, facts: Facts, goes: Mapping[int, _Held], maps: dict[int, _Map], now_ns: int) -> list[int]:
+        """Segments whose maps are to go, which `facts` then say: those beyond the limits, the oldest first. Takes in those of segments
+        that go now."""
+        noted, (most_bytes, most_age) = noted_segments(self._directory), map_limits(facts)
+        useless = []
+        for number in goes:
+            found = _map(self._directory, number, noted)
+            if found is None:
+                useless.append(number)
+            else:
+                maps[number] = found
+        total, last, spent = sum(each.bytes for each in maps.values()), 0, []
+        first: int | None = None
+        for number, each in maps.items():
+            old = most_age is not None and each.last_ns < now_ns - most_age * 1_000_000_000
+            if not old and (most_bytes is None or total <= most_bytes):
+                first = each.first_ns
+                break
+            spent.append(number)
+            total, last = total - each.bytes, max(last, each.last_ns)
+        assert facts.dropped is not None
+        if spent:
+            facts.dropped["maps_until_ns"] = max(facts.dropped.get("maps_until_ns", 0), last)
+        facts.dropped["maps_from_ns"] = first
+        return [*useless, *spent]
+
+
+def _count(facts: Facts, goes: Mapping[int, _Held]) -> None:
     """Add segments that go to what `facts` say is dropped."""
     before = facts.dropped or {"segments": 0, "events": {}, "bytes": 0, "until_ns": None}
     events = dict(before["events"])
-    for number in goes:
-        for source, count in held.get(number, {}).items():
+    for each in goes.values():
+        for source, count in each.events.items():
             events[source] = events.get(source, 0) + count
-    times = [each for each in (before["until_ns"], *(last[number] for number in goes if number in last)) if each is not None]
-    facts.dropped = {**before, "through": goes[-1], "until_ns": max(times, default=None), "segments": before["segments"] + len(goes),
-                     "events": events, "bytes": before["bytes"] + sum(sizes[number] for number in goes)}
+    times = [at for at in (before["until_ns"], *(each.last_ns for each in goes.values())) if at is not None]
+    facts.dropped = {**before, "through": max(goes), "until_ns": max(times, default=None), "segments": before["segments"] + len(goes),
+                     "events": events, "bytes": before["bytes"] + sum(each.bytes for each in goes.values())}
 
 
 def map_limits(facts: Facts) -> tuple[int | None, int | None]:
@@ -95,27 +179,12 @@ def _numbers_of_maps(directory: Path, facts: Facts) -> set[int]:
     return {number for name in MAP_NAMES for number in sealed_numbers(directory / MAPS / name) if number <= facts.dropped_through}
 
 
-def _old_maps(directory: Path, facts: Facts, now_ns: int) -> list[int]:
-    """Segments whose maps are to go, which `facts` then say: those beyond the limits, the oldest first, and those whose maps answer
-    nothing, as what a kill left of them has no line or no map by latency."""
-    noted, (most_bytes, most_age) = noted_segments(directory), map_limits(facts)
-    whole = set(sealed_numbers(directory / MAPS / MAP_NAMES[0]))
-    every = sorted(_numbers_of_maps(directory, facts))
-    goes = [number for number in every if number not in noted or number not in whole or noted[number].get("last_ns") is None]
-    stay = [number for number in every if number not in set(goes)]
-    sizes = {number: noted[number].get("maps") or _map_bytes(directory, number) for number in stay}
-    total, many = sum(sizes.values()), 0
-    for number in stay:
-        old = most_age is not None and noted[number]["last_ns"] < now_ns - most_age * 1_000_000_000
-        if not old and (most_bytes is None or total <= most_bytes):
-            break
-        many += 1
-        total -= sizes[number]
-    assert facts.dropped is not None
-    if many:
-        facts.dropped["maps_until_ns"] = max(facts.dropped.get("maps_until_ns", 0), *(noted[number]["last_ns"] for number in stay[:many]))
-    facts.dropped["maps_from_ns"] = noted[stay[many]]["first_ns"] if stay[many:] else None
-    return sorted([*goes, *stay[:many]])
+def _map(directory: Path, number: int, noted: Mapping[int, Mapping[str, Any]]) -> _Map | None:
+    """Default maps of a segment that is gone; None where they answer nothing: without a line, or the one by latency."""
+    line = noted.get(number, {})
+    if line.get("last_ns") is None or not map_file(directory, number, MAP_NAMES[0]).exists():
+        return None
+    return _Map(line.get("maps") or _map_bytes(directory, number), int(line["first_ns"]), int(line["last_ns"]))
 
 
 def _map_bytes(directory: Path, number: int) -> int:
@@ -130,9 +199,9 @@ def _remove_maps(directory: Path, number: int) -> None:
             map_file(directory, number, name).unlink(missing_ok=True)
 
 
-def finish_dropping(directory: Path, facts: Facts) -> None:
+def finish_dropping(directory: Path, facts: Facts, maps: Collection[int] | None = None) -> None:
     """Remove the files of segments that `facts` say are dropped; after a kill some may be left. The lines of those are shortened as long
-    as there are maps, then removed."""
+    as there are maps, then removed. `maps`: numbers of such segments that have maps, None where they are to be looked for."""
     for kind in KINDS:
         for number in sealed_numbers(directory / kind):
             if number <= facts.dropped_through:
@@ -140,10 +209,12 @@ def finish_dropping(directory: Path, facts: Facts) -> None:
                     sealed_file(directory, number, kind).unlink(missing_ok=True)
     noted = noted_segments(directory)
     live = {number: line for number, line in noted.items() if number > facts.dropped_through}
-    mapped = _numbers_of_maps(directory, facts) if len(noted) > len(live) else set()
+    if len(noted) <= 2 * len(live) + STALE:
+        return
+    mapped = _numbers_of_maps(directory, facts) if maps is None else maps
     short = sum(1 for number in mapped if "maps" in noted.get(number, {}))
     if len(noted) - short > 2 * len(live) + STALE:
-        old = [_shortened(directory, number, noted[number]) for number in sorted(mapped & noted.keys())]
+        old = [_shortened(directory, number, noted[number]) for number in sorted(noted.keys() & set(mapped))]
         with telling(directory / SEGMENTS, "shorten it"), replacing(directory / SEGMENTS) as temporary:
             temporary.write_text("".join(f"{line_of(line)}\n" for line in [*old, *live.values()]), encoding="utf-8")
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import __version__
+from .growing import Growing
 from .layout import KINDS, SEGMENTS, Kind, map_file, replacing, sealed_file, sealed_numbers, telling
-from .lines import append_line, read_lines
+from .lines import append_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -145,29 +145,26 @@ def _size(path: Path) -> int | None:
 
 def noted_segments(directory: Path) -> Mapping[int, Mapping[str, Any]]:
     """What `segments.jsonl` tells, by number; the last line of a number holds. A line that was changed since is left out."""
-    path = directory / SEGMENTS
-    try:
-        status = path.stat()
-    except OSError:
-        return {}
-    return _noted(path, status.st_ino, status.st_mtime_ns, status.st_size)
+    return _NOTED.lines(directory / SEGMENTS)
 
 
-@lru_cache(maxsize=4)
-def _noted(path: Path, *_: int) -> Mapping[int, Mapping[str, Any]]:
-    """One question asks several times, and thousands of lines take their time: read again where the file is another."""
-    return {line["number"]: line for line in read_lines(path)
-            if isinstance(line.get("number"), int) and line.pop("crc32", "") == _checksum(line)}
+def _number(line: dict[str, Any]) -> int | None:
+    number = line.get("number")
+    return number if isinstance(number, int) and line.pop("crc32", "") == _checksum(line) else None
 
 
-def sealed_facts(directory: Path, kind: Kind, after: int = 0) -> Iterator[tuple[int, Path, dict[str, Any]]]:
-    """(number, file, facts) of sealed segments of events or samples with numbers beyond `after`, ascending.
+_NOTED = Growing(_number)
+"""One question asks several times, and after months there are a hundred thousand lines."""
+
+
+def sealed_facts(directory: Path, kind: Kind, after: int = 0, known: Collection[int] = ()) -> Iterator[tuple[int, Path, dict[str, Any]]]:
+    """(number, file, facts) of sealed segments of events or samples with numbers beyond `after`, ascending, without those `known`.
 
     From `segments.jsonl` where its line is of this very file, else from the file; one that is damaged has `damaged` in its facts.
     """
     noted = noted_segments(directory)
     for number in sealed_numbers(directory / kind):
-        if number <= after:
+        if number <= after or number in known:
             continue
         path = sealed_file(directory, number, kind)
         size = _size(path)

@@ -19,7 +19,7 @@ from .hot import HotLog, read_hot
 from .layout import KINDS, LOCK, LOSSES, MARKS, PROCESSES, Kind, hot_file, is_recording, remove_temporary, take_lock, telling
 from .lines import append_line
 from .recovery import highest_number, recover
-from .retention import apply_retention, drop_label, finish_dropping
+from .retention import Retention, drop_label, finish_dropping
 from .schema import schema_of
 from .segments import write_segment
 
@@ -55,6 +55,7 @@ class RecordingWriter:
         self._losses: dict[str, int] = {}
         self._failed_ns: int | None = None
         self._dropped_ns = 0
+        self._retention = Retention(directory)
 
     @classmethod
     def create(cls, path: Path, *, host: str, clock: ClockKind, origin: Mapping[str, Any], sources: Mapping[str, Any] | None = None,
@@ -275,7 +276,7 @@ class RecordingWriter:
 
     def _drop_old(self, now_ns: int) -> None:
         self._dropped_ns = now_ns
-        apply_retention(self.directory, self.facts, now_ns)
+        self._retention.apply(self.facts, now_ns)
 
     def _line(self, name: str, data: Mapping[str, Any], durable: bool = False) -> None:
         with telling(self.directory / name, "add a line"):

@@ -16,7 +16,7 @@ from iolab.clock import FakeClock
 from iolab.recording.counts import HeatCounts
 from iolab.recording.facts import read_facts
 from iolab.recording.recording import Recording
-from iolab.recording.retention import apply_retention
+from iolab.recording.retention import Retention
 from iolab.recording.writer import RecordingWriter
 from iolab.server.alert import Alert
 from iolab.server.alertlog import LogFile
@@ -120,7 +120,7 @@ def aged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(base / "whole", base / "aged")
     facts = read_facts(base / "aged")
     facts.retention["bytes"] = max((base / "aged/events").glob("*.parquet")).stat().st_size
-    assert apply_retention(base / "aged", facts, START) == 30
+    assert Retention(base / "aged").apply(facts, START) == 30
     return base / "aged"
 
 
@@ -151,7 +151,7 @@ def test_metrics_are_of_events_alone(tmp_path: Path) -> None:
     manage.add(tmp_path / "rec", [name], backfill=True)
     facts = read_facts(tmp_path / "rec")
     facts.retention["bytes"] = 1 + max((tmp_path / "rec/events").glob("*.parquet")).stat().st_size
-    assert apply_retention(tmp_path / "rec", facts, START) == 2
+    assert Retention(tmp_path / "rec").apply(facts, START) == 2
     opened = Recording(tmp_path / "rec")
     kept, left = query(opened, name), query(opened, name, kept=False)
     assert isinstance(kept, HeatCounts)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from iolab import _core
 from iolab.recording.facts import read_facts
 from iolab.recording.recording import Recording
-from iolab.recording.retention import apply_retention
+from iolab.recording.retention import Retention
 from iolab.recording.schema import EVENTS, SAMPLES
 from iolab.recording.writer import RecordingWriter
 from iolab.statistics.intervals import SECOND
@@ -91,5 +91,5 @@ def aged(directory: Path, to: Path, segments: int) -> Recording:
              for path in sorted((to / "events").glob("*.parquet"))]
     facts.retention["bytes"] = sum(size for _, size in sizes[len(sizes) - segments:])
     facts.write(to)
-    assert apply_retention(to, facts, START) == len(sizes) - segments
+    assert Retention(to).apply(facts, START) == len(sizes) - segments
     return Recording(to)

@@ -1,0 +1,84 @@
+"""What a file of JSON lines says, read once: what is appended later is read alone, however long the file has become."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .lines import objects
+
+MOST_FILES = 4
+"""Files that are remembered, the latest asked for."""
+TAIL = 256
+"""Bytes before what is new that must be as they were: else the file was written anew."""
+
+Lines = Mapping[int, Mapping[str, Any]]
+Keyed = Callable[[dict[str, Any]], int | None]
+"""The number of a line; None leaves it out."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What was read. identity: of the file then; whole: bytes up to the end of the last whole line, whose last ones are `tail`; found:
+    of whole lines; shown: with what stood after them."""
+
+    identity: tuple[int, int, int]
+    whole: int
+    tail: bytes
+    found: Lines
+    shown: Lines
+
+
+class Growing:
+    """Lines by number, the last one of a number holding. Safe to use from several threads; what it returns is never changed."""
+
+    def __init__(self, keyed: Keyed) -> None:
+        self._keyed = keyed
+        self._held: dict[Path, _Read] = {}
+        self._guard = threading.Lock()
+
+    def lines(self, path: Path) -> Lines:
+        """What the file says now; nothing where there is none."""
+        try:
+            with self._guard, path.open("rb") as file:
+                status = _status(file.fileno())
+                held = self._held.pop(path, None)
+                if held is None or held.identity != status:
+                    held = self._read(file, status, held)
+                self._held[path] = held
+                while len(self._held) > MOST_FILES:
+                    del self._held[next(iter(self._held))]
+                return held.shown
+        except OSError:
+            return {}
+
+    def _read(self, file: Any, status: tuple[int, int, int], held: _Read | None) -> _Read:
+        before: Lines = {}
+        begin, tail = 0, b""
+        if held is not None and held.identity[0] == status[0] and status[2] > held.whole:
+            file.seek(held.whole - len(held.tail))
+            if file.read(len(held.tail)) == held.tail:
+                before, begin, tail = held.found, held.whole, held.tail
+        file.seek(begin)
+        data = file.read()
+        ends = data.rfind(b"\n") + 1
+        found = {**before, **dict(self._numbered(objects(data[:ends])))}
+        # a last line without an end is being written, or was torn: it counts if it is whole, and is read again
+        shown = {**found, **dict(self._numbered(objects(data[ends:])))} if data[ends:].strip() else found
+        return _Read(status, begin + ends, (tail + data[:ends])[-TAIL:], found, shown)
+
+    def _numbered(self, lines: Iterable[dict[str, Any]]) -> Iterable[tuple[int, dict[str, Any]]]:
+        for line in lines:
+            number = self._keyed(line)
+            if number is not None:
+                yield number, line
+
+
+def _status(descriptor: int) -> tuple[int, int, int]:
+    """Inode, time of the last change, size of an open file."""
+    status = os.fstat(descriptor)
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -1,0 +1,184 @@
+"""What months leave in a recording: long files of lines are read once, and limits are applied without looking at everything again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iolab.clock import FakeClock
+from iolab.recording import growing, layout, retention, segments
+from iolab.recording.facts import read_facts
+from iolab.recording.growing import Growing
+from iolab.recording.lines import append_line
+from iolab.recording.recording import Recording
+from iolab.recording.retention import Retention
+from iolab.recording.segments import line_of, note_segment, noted_segments
+from iolab.recording.writer import RecordingWriter
+from support.recordings import SECOND, START, events, samples
+
+
+def numbered(line: dict[str, Any]) -> int | None:
+    number = line.get("number")
+    return number if isinstance(number, int) else None
+
+
+STEPS = st.lists(st.one_of(
+    st.tuples(st.just("append"), st.integers(0, 9), st.integers(0, 10**6)), st.tuples(st.just("torn"), st.integers(1, 30), st.just(0)),
+    st.tuples(st.just("replace"), st.integers(0, 3), st.just(0)), st.tuples(st.just("rewrite"), st.integers(0, 400), st.just(0)),
+    st.tuples(st.just("cut"), st.integers(0, 60), st.just(0)), st.tuples(st.just("remove"), st.just(0), st.just(0))), max_size=25)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_it_says_what_the_file_says_whatever_becomes_of_it(tmp_path_factory: pytest.TempPathFactory,
+                                                           steps: list[tuple[str, int, int]]) -> None:
+    path = tmp_path_factory.mktemp("lines") / "lines.jsonl"
+    kept = Growing(numbered)
+    for step, number, value in steps:
+        if step == "append":
+            append_line(path, {"number": number, "value": value, "filling": "x" * (value % 300)})
+        elif step == "torn":
+            with path.open("ab") as file:
+                file.write(b'{"number": 3, "value": "torn'[:number])
+        elif step == "replace":
+            with layout.replacing(path) as temporary:
+                temporary.write_text("".join(f'{{"number": {each}}}\n' for each in range(number)))
+        elif step == "rewrite":
+            path.write_text('{"number": 7}\n' + " " * number + "\n")
+        elif step == "cut" and path.exists():
+            path.write_bytes(path.read_bytes()[:-number or None])
+        elif step == "remove":
+            path.unlink(missing_ok=True)
+        assert kept.lines(path) == Growing(numbered).lines(path)
+
+
+def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, parsed = tmp_path / "lines.jsonl", 0
+
+    def counted(data: bytes) -> Any:
+        nonlocal parsed
+        parsed += len(data)
+        return objects(data)
+
+    objects = growing.objects
+    monkeypatch.setattr(growing, "objects", counted)
+    path.write_text("".join(f'{{"number": {number}}}\n' for number in range(10_000)))
+    kept = Growing(numbered)
+    first = kept.lines(path)
+    assert parsed == path.stat().st_size
+    assert kept.lines(path) is first
+    append_line(path, {"number": 10_000})
+    assert len(kept.lines(path)) == 10_001
+    assert len(first) == 10_000, "what was handed out is never changed"
+    assert parsed == path.stat().st_size
+
+
+def test_what_is_remembered_is_bounded(tmp_path: Path) -> None:
+    kept = Growing(numbered)
+    for number in range(20):
+        append_line(tmp_path / f"{number}.jsonl", {"number": number})
+        assert list(kept.lines(tmp_path / f"{number}.jsonl")) == [number]
+    assert len(kept._held) == growing.MOST_FILES
+
+
+def test_a_line_that_is_no_segments_is_left_out(tmp_path: Path) -> None:
+    note_segment(tmp_path, 1, {"rows": 5})
+    path = tmp_path / layout.SEGMENTS
+    good = json.loads(path.read_text())
+    for bad in ({**good, "rows": 6}, {**good, "number": "1"}, {"number": 2}, {**good, "number": None}, []):
+        with path.open("a") as file:
+            file.write(json.dumps(bad) + "\n")
+        assert list(noted_segments(tmp_path)) == [1]
+        assert noted_segments(tmp_path)[1]["rows"] == 5
+
+
+def grown(path: Path, *, anew: bool, **limits: int) -> tuple[dict[str, Any], list[str]]:
+    """What retention left of a recording of 30 segments, of which some lack events or a line. `anew`: looked at from scratch each time."""
+    clock = FakeClock(START)
+    with RecordingWriter.create(path, host="", clock="realtime", origin={"kind": "record"}, retention=limits, system=clock) as writer:
+        for number in range(30):
+            if number % 4:
+                writer.append_events(events(10 + number % 7, number, start_ns=START + 10 * number * SECOND))
+            if number % 3 == 0:
+                writer.append_samples(samples(2, start_ns=START + 10 * number * SECOND))
+            if number % 7 == 6:
+                writer.append_segment([events(5, number)], label="run")
+            if number == 17:
+                writer.drop("run")
+            if number == 20 and limits.get("bytes") != 1:
+                # of segments whose events are there
+                lines = (path / layout.SEGMENTS).read_text().splitlines(keepends=True)
+                (path / layout.SEGMENTS).write_text("".join(lines[:-2]))
+            if anew:
+                writer._retention = Retention(path)
+            writer.seal()
+            clock.sleep(10)
+        clock.sleep(limits.get("maps_age_s", 0) / 2)
+        writer.tick(clock.realtime_ns())
+    facts = read_facts(path).as_json()
+    # names by line, as sizes of lines may differ by their time
+    noted = [f"{number} {sorted(line)}" for number, line in sorted(noted_segments(path).items())]
+    return facts["dropped"], noted + sorted(f"{each.relative_to(path)} {each.stat().st_size}" for each in path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("limits", [{"bytes": 20_000}, {"bytes": 1}, {"age_s": 50}, {"age_s": 30, "maps_age_s": 100},
+                                    {"age_s": 20, "maps_bytes": 15_000}, {"bytes": 30_000, "maps_bytes": 0}, {"maps_age_s": 40}])
+def test_what_is_remembered_changes_nothing(limits: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "STALE", 3)
+    assert grown(tmp_path / "kept", anew=False, **limits) == grown(tmp_path / "anew", anew=True, **limits)
+
+
+def months(path: Path, many: int, live: int) -> None:
+    """A recording of many segments, of whose events the latest `live` are there; its files are empty."""
+    for name in segments.MAP_NAMES:
+        (path / layout.MAPS / name).mkdir(parents=True)
+    with RecordingWriter.create(path / "r", host="", clock="realtime", origin={"kind": "record"}, live=False):
+        pass
+    shutil.move(path / "r/recording.json", path / "recording.json")
+    (path / "events").mkdir()
+    lines = []
+    for number in range(1, many + 1):
+        first = START + number * 60 * SECOND
+        line = {"number": number, "first_ns": first, "last_ns": first + 59 * SECOND, "offset_width": 4096,
+                "sources": {"block": {"events": 1}}, "bytes": {"events": 0, "samples": None}}
+        lines.append(line_of({**line, "sources": {"block": {}}, "maps": 30} if number <= many - live else line) + "\n")
+        if number > many - live:
+            layout.sealed_file(path, number, "events").touch()
+        for name in segments.MAP_NAMES:
+            layout.map_file(path, number, name).touch()
+    (path / layout.SEGMENTS).write_text("".join(lines))
+    facts = read_facts(path)
+    facts.dropped = {"through": many - live, "segments": many - live, "events": {}, "bytes": 0, "until_ns": START, "maps_from_ns": START}
+    facts.retention = {"bytes": None, "age_s": live * 60 - 30, "maps_age_s": None}
+    facts.write(path)
+
+
+def test_a_seal_after_months_looks_at_what_is_new_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, many, live = tmp_path, 4000, 200
+    months(path, many, live)
+    facts, kept = read_facts(path), Retention(tmp_path)
+    looked: list[object] = []
+    monkeypatch.setattr(retention, "_numbers_of_maps", lambda *_, found=retention._numbers_of_maps: looked.append("all") or found(*_))
+    monkeypatch.setattr(retention, "_map", lambda *_, found=retention._map: looked.append(_[1]) or found(*_))
+    monkeypatch.setattr(segments, "_size", lambda path, found=segments._size: looked.append(path.stem) or found(path))
+    for number in range(many + 1, many + 6):
+        looked.clear()
+        first = START + number * 60 * SECOND
+        for name in segments.MAP_NAMES:
+            layout.map_file(path, number, name).touch()
+        layout.sealed_file(path, number, "events").touch()
+        note_segment(path, number, {"first_ns": first, "last_ns": first + 59 * SECOND, "offset_width": 4096,
+                                    "sources": {"block": {"events": 1}}})
+        assert kept.apply(facts, first + 60 * SECOND) == 1
+        if number > many + 1:
+            assert len(looked) < 10, "neither the segments that are there nor the maps of those that are gone"
+            assert "all" not in looked
+    assert facts.dropped_through == many - live + 5
+    assert len(Recording(path).segments()) == live
+    assert len(noted_segments(path)) == many + 5
