@@ -87,11 +87,13 @@ class HeatCounts:
 
     def coarser(self, *, columns: int = 1, steps: int = 0) -> HeatCounts:
         """`columns` columns in one, and `steps` bits of resolution fewer; both exact."""
+        if columns == 1 and not steps:
+            return self
         index = self.index
         if steps:
             fine = np.unique(index)
             index = np.array(self.grid.coarsened(fine.tolist(), steps), dtype=np.int64)[np.searchsorted(fine, index)]
-        column, index, count = _canonical(self.column // columns, index, self.count)
+        column, index, count = canonical(self.column // columns, index, self.count)
         whole = ((-(-first // columns), past // columns) for first, past in self.gaps)
         return replace(self, interval_ns=self.interval_ns * columns, grid=self.grid.coarser(steps), column=column,
                        index=index, count=count, lost_by_column=_losses((at // columns, lost) for at, lost in self.lost_by_column),
@@ -102,7 +104,7 @@ class HeatCounts:
         column = np.concatenate([self.column, *(part.column for part in parts)])
         index = np.concatenate([self.index, *(part.index for part in parts)])
         count = np.concatenate([self.count, *(-part.count for part in parts)])
-        column, index, count = _canonical(column, index, count)
+        column, index, count = canonical(column, index, count)
         return replace(self, column=column, index=index, count=count, events=self.events - sum(part.events for part in parts))
 
 
@@ -139,7 +141,7 @@ def merge(parts: Sequence[HeatCounts]) -> HeatCounts:
         raise UsageError("these counts have different columns or buckets", hint="read them with the same interval and range")
     t0 = min((part.t0_ns for part in held), default=first.t0_ns)
     shifts = [(part.t0_ns - t0) // first.interval_ns for part in parts]
-    column, index, count = _canonical(
+    column, index, count = canonical(
         np.concatenate([part.column + shift for part, shift in zip(parts, shifts, strict=True)]),
         np.concatenate([part.index for part in parts]), np.concatenate([part.count for part in parts]))
     totals = {name: sum(getattr(part, name) for part in parts) for name in _TALLIES}
@@ -178,7 +180,7 @@ def _common(parts: Sequence[Sequence[tuple[int, int]]]) -> tuple[tuple[int, int]
     return tuple(sorted(found))
 
 
-def _canonical(column: Integers, index: Integers, count: Integers) -> tuple[Integers, Integers, Integers]:
+def canonical(column: Integers, index: Integers, count: Integers) -> tuple[Integers, Integers, Integers]:
     """Sorted by column, then index, equal cells added up, empty ones dropped."""
     key, total = summed((column << 32) | index, count)
     held = total != 0

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..recording.counts import HeatCounts, Integers, Weight, Y, merge
+from ..recording.counts import HeatCounts, Integers, Weight, Y, canonical, merge
 from ..recording.grids import Grid, Linear, LogLinear
 from ..recording.trace import BITS
 from .engine import Engine, single, whole
@@ -142,7 +142,8 @@ def cells_of(asked: Asked, column: Integers, index: Integers, amount: Integers, 
         return empty
     column, index, amount = column[held], index[held], amount[held]
     first = int(column.min())
-    return replace(empty, t0_ns=asked.base_ns + first * asked.interval_ns, column=column - first, index=index, count=amount).coarser()
+    column, index, amount = canonical(column - first, index, amount)
+    return replace(empty, t0_ns=asked.base_ns + first * asked.interval_ns, column=column, index=index, count=amount)
 
 
 def _streamed(engine: Engine, asked: Asked) -> HeatCounts:
