@@ -1,14 +1,18 @@
 """`iolab`: the command line. The only place that prints and exits.
 
 Data goes to stdout, words to stderr. Exit codes: 0 done; 1 something failed; 2 the command line or what it names is
-wrong; 3 a file or results directory can't be used; 4 the study file is wrong; 5 a run failed; 130 interrupted.
+wrong; 3 a file or results directory can't be used; 4 the study file is wrong; 5 a run failed; 130 interrupted. A reader that closes the
+pipe early (head, less) is no failure: 0.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
+import select
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -24,13 +28,25 @@ COMMANDS = {
     "heatmap": ("heatmap", "look", "Draw latency, offset or size over time: in the terminal, as picture or page."),
     "query": ("query", "look", "Ask a trace or recording for a statistic: a number over time, by whom, or a map."),
     "view": ("view", "look", "Show recordings and traces in a browser, and to programs."),
-    "keep": ("keep", "tend", "Keep statistics of a recording beyond their events: list, add, pause, drop..."),
+    "keep": ("keep", "tend", "Keep statistics of a recording beyond their events: list, add, pause, drop, limits..."),
     "rig": ("rig", "tend", "Build, start and end throw-away machines to measure on."),
     "catalog": ("catalog", "tend", "List what can be named: metrics, units, formats, gates, targets..."),
 }
 """Command to its module in `cli`, the heading it stands under, and what it does, so that `--help` loads no command."""
 
 HEADINGS = {"make": "Make", "look": "Look (PATH is what run or import made; show and heatmap take traces of I/O)", "tend": "Tend"}
+
+
+class _PipeClosedError(Exception):
+    """A pipe was closed by its reader. No OSError: click would end the program on it with an exit code of its own."""
+
+
+@contextlib.contextmanager
+def _telling() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _PipeClosedError from error
 
 
 class _Commands(click.Group):
@@ -45,6 +61,14 @@ class _Commands(click.Group):
         module = importlib.import_module(f".{COMMANDS[name][0]}", __package__)
         command: click.Command = module.command
         return command
+
+    def make_context(self, *words: Any, **more: Any) -> click.Context:
+        with _telling():
+            return super().make_context(*words, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _telling():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, title in HEADINGS.items():
@@ -81,27 +105,50 @@ def run(args: list[str]) -> int:
     debug = "--debug" in args
     try:
         result: Any = group.main(args=[arg for arg in args if arg != "--debug"], prog_name="iolab", standalone_mode=False)
+        # what is still held back is written here, not by the interpreter as it ends
+        sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
         where = f"{error.ctx.command_path}: " if isinstance(error, click.UsageError) and error.ctx else ""
-        click.echo(f"iolab: {where}{error.format_message()} (see --help)".replace("iolab: iolab ", "iolab "), err=True)
+        _say(f"iolab: {where}{error.format_message()} (see --help)".replace("iolab: iolab ", "iolab "))
         return 2
     except (KeyboardInterrupt, click.Abort):
-        click.echo("iolab: interrupted", err=True)
+        _say("iolab: interrupted")
         return 130
-    except BrokenPipeError:
-        # the reader (head, less) has gone: nothing is left to say to it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (_PipeClosedError, BrokenPipeError) as error:
+        if not _readers_gone():
+            # it was another pipe than those that we print to
+            raise (error.__cause__ or error) from None
         return 0
     except IolabError as error:
         if debug:
             raise
-        click.echo(f"iolab: {error}", err=True)
+        _say(f"iolab: {error}")
         return error.exit_code
     except OSError as error:
         if debug or error.filename is None:
             raise
-        click.echo(f"iolab: {error.filename}: {error.strerror}", err=True)
+        _say(f"iolab: {error.filename}: {error.strerror}")
         return 1
+
+
+def _say(words: str) -> None:
+    """What went wrong, to stderr; where nobody reads that, the exit code tells alone."""
+    try:
+        click.echo(words, err=True)
+    except BrokenPipeError:
+        _readers_gone()
+
+
+def _readers_gone() -> bool:
+    """Whether who read what is printed (head, less) has seen enough. Nothing is left to say to it then, and that is no failure."""
+    gone = False
+    for stream in (sys.stdout, sys.stderr):
+        watch = select.poll()
+        watch.register(stream.fileno(), 0)
+        if any(event & (select.POLLERR | select.POLLHUP) for _, event in watch.poll(0)):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            gone = True
+    return gone
