@@ -73,11 +73,20 @@ describe("a content", () => {
 	const layer = { key: "a", total: 2, mean: 1, values: [1, 1] };
 	const stack = {
 		...{ schema: 1, kind: "stack", statistic: "io.ops[op]", t0_ns: 0, interval_ns: 1, unit: "1/s", source: "" },
-		...{ first_ns: 0, until_ns: 2, covered_ns: 2, total: 2, mean: 1, notes: [], lost_by_column: [] },
+		...{ first_ns: 0, until_ns: 2, covered_ns: 2, total: 2, mean: 1, notes: [], lost_by_column: [], adds_up: true },
 		...{ keys: [layer], others: null },
 	} as StackAnswer;
 	const map: DrawnMap = {
-		...{ schema: 1, kind: "map", statistic: "io.ops[latency]", t0_ns: 0, interval_ns: 10, events: 9, notes: [] },
+		...{
+			schema: 1,
+			kind: "map",
+			statistic: "io.ops[latency]",
+			t0_ns: 0,
+			interval_ns: 10,
+			events: 9,
+			notes: [],
+			gaps: [],
+		},
 		group: { ...drawnGroup, maps: [drawnMap] },
 	};
 	const layers: Layers = {

@@ -122,6 +122,7 @@ describe("modes of a map", () => {
 
 describe("the left panel", () => {
 	const look = (counts: SparseCounts): Look => ({
+		blank: [],
 		about: "",
 		group: {
 			y: "latency",

@@ -9,11 +9,11 @@ const COLUMNS = 100;
 const box = { left: 0, top: 0, width: 400, height: 200 };
 
 /** One I/O in each column, in a bucket that rises by one every ten columns. */
-const cells: SparseCounts = {
+const cells = {
 	starts: Array.from({ length: COLUMNS + 1 }, (_, i) => i),
 	rows: Array.from({ length: COLUMNS }, (_, i) => Math.floor(i / 10)),
 	counts: Array.from({ length: COLUMNS }, () => 1),
-};
+} satisfies SparseCounts;
 const map: HeatMapCounts = {
 	label: "",
 	begins: "",
@@ -50,6 +50,7 @@ const group: HeatMapGroup = {
 	maps: [map],
 };
 const look: Look = {
+	blank: [[8, 9]],
 	about: "io.ops[latency]",
 	group,
 	map,
@@ -69,10 +70,8 @@ describe("a heat map over time", () => {
 	it("hatches what is not known, and begins where the answer does", () => {
 		const heat = new Heat(look, nothingHeld());
 		expect([heat.origin, heat.interval, heat.columns]).toEqual([5_000_000, 1000, 100]);
-		expect(heat.hatched).toEqual([
-			[3000, 5000],
-			[8000, 9000],
-		]);
+		expect(heat.hatched).toEqual([[8000, 9000]]);
+		expect(heat.idle).toEqual([[3000, 5000]]);
 		expect(heat.lost).toEqual([[7, 2]]);
 	});
 

@@ -21,6 +21,7 @@ const common = {
 const stack: StackAnswer = {
 	...common,
 	kind: "stack",
+	adds_up: true,
 	statistic: "io.ops[op]",
 	keys: [
 		{ key: "read", total: 6, mean: 3, values: [1, null, 5] },
@@ -110,7 +111,15 @@ describe("columns", () => {
 });
 
 describe("numbers over time", () => {
-	const look = { stacked: true, highlights: [], mode: "highlight" as const, colour, words: String, faint: "#eee" };
+	const look = {
+		stacked: true,
+		scale: "linear" as const,
+		highlights: [],
+		mode: "highlight" as const,
+		colour,
+		words: String,
+		faint: "#eee",
+	};
 
 	it("begin where the answer does, and hatch what was not recorded", () => {
 		const made = new Numbers({ ...look, answer: stack });

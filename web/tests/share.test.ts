@@ -141,7 +141,7 @@ describe("marks and gaps", () => {
 		const urls: string[] = [];
 		vi.stubGlobal("fetch", async (url: string) => {
 			urls.push(url.replace("/api/v1/", ""));
-			const body = url.includes("marks") ? { marks: [], left: 0 } : { gaps: [[urls.length, 99]] };
+			const body = url.includes("marks") ? { marks: [], left: 0 } : { gaps: [[urls.length, 99]], recorded: [] };
 			return new Response(JSON.stringify(body), { status: 200 });
 		});
 		recordings.value = [served("rec", true), served("old", false)];

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from ..heatmap.figure import Named
 from ..heatmap.lost import lost_of, unrecorded, without
 from ..heatmap.model import View, frame_of, gaps
 from ..heatmap.theme import DARK, LIGHT, Palette, Theme
-from ..recording.counts import UNITS, HeatCounts, alike
+from ..recording.counts import UNITS, HeatCounts, Integers, alike
 from ..recording.grids import LogLinear
 from . import html
 from .heatmap_payload import (
@@ -51,17 +53,37 @@ def build(groups: Sequence[tuple[View, Sequence[Named]]], title: str, *, conditi
     return html.page("heatmap", title, document.generator, {"iolab-heatmap": document}, _without_script(document))
 
 
-def group_of(view: View, maps: Sequence[Named], percentiles: bool, *, steps: int = 0, joined: int = 1) -> HeatMapGroup:
+class SparseArrays(NamedTuple):
+    """Counts by column, as in `SparseCounts`; `column` of each as well."""
+
+    starts: Integers
+    column: Integers
+    rows: Integers
+    counts: Integers
+
+
+def lists(cells: SparseArrays) -> SparseCounts:
+    """The numbers themselves."""
+    return SparseCounts(starts=cells.starts.tolist(), rows=cells.rows.tolist(), counts=cells.counts.tolist())
+
+
+def group_of(view: View, maps: Sequence[Named], percentiles: bool, *, steps: int = 0, joined: int = 1,
+             written: Callable[[SparseArrays], SparseCounts] = lists) -> HeatMapGroup:
     """Maps of one y on common axes. FormatError where nothing is left to draw.
 
     Args:
-        steps: how many steps coarser than counted the buckets are at least. joined: columns that the finest percentiles are of.
+        steps: how many steps coarser than counted the buckets are at least. joined: columns that the finest percentiles are of, 0 for
+            no percentiles at all. written: what stands in the group for the cells of each map followed by those of its parts; left out, the
+            numbers themselves.
     """
     full = [named.counts for named in maps]
-    frame = frame_of(full, view)
-    while steps < 3 and max(len(each.coarser(steps=steps).count) for each in full) > CELLS:
+    over_time = [_over_time(each) for each in full]
+    frame = frame_of(over_time, view)
+    coarse = [each.coarser(steps=steps) for each in full]
+    while steps < 3 and max(len(each.count) for each in coarse) > CELLS:
         steps += 1
-    shown = alike([each.coarser(steps=steps) for each in full])
+        coarse = [each.coarser(steps=steps) for each in full]
+    shown = alike(coarse)
     held = [each for each in shown if len(each.count)]
     grid = held[0].grid
     first, last = min(int(each.index.min()) for each in held), max(int(each.index.max()) for each in held)
@@ -76,33 +98,41 @@ def group_of(view: View, maps: Sequence[Named], percentiles: bool, *, steps: int
         y=one.y, title=words.TITLES[one.y], unit=UNITS[one.y], weight=one.weight, interval_ns=held[0].interval_ns,
         columns=columns, bounds=grid.bounds(first, last).tolist(), y_scale=view.y_scale, color=view.color, low=frame.low, high=frame.high,
         least=min(least, frame.low) if view.y_scale == "log" else least,
-        crops=[(share, frame_of(full, View(view.y_scale, share)).high) for share in CROPS],
+        crops=[(share, frame_of(over_time, View(view.y_scale, share)).high) for share in CROPS],
         lines=overlays.names() if lined else [], show_lines=percentiles and lined, difference=len(maps) == 2,
-        maps=[_map(named, counts, steps, first, columns, joined if lined else 0) for named, counts in zip(maps, shown, strict=True)])
+        maps=[_map(named, counts, steps, first, columns, joined if lined else 0, written)
+              for named, counts in zip(maps, shown, strict=True)])
 
 
-def _map(named: Named, counts: HeatCounts, steps: int, first: int, columns: int, joined: int) -> HeatMapCounts:
+def _over_time(counts: HeatCounts) -> HeatCounts:
+    """All columns as one: what a frame is made of."""
+    index, count = counts.by_index()
+    return replace(counts, column=np.zeros(len(index), dtype=np.int64), index=index, count=count)
+
+
+def _map(named: Named, counts: HeatCounts, steps: int, first: int, columns: int, joined: int,
+         written: Callable[[SparseArrays], SparseCounts]) -> HeatMapCounts:
+    cells = written(_sparse(counts, first, columns, counts.t0_ns))
     dimensions = []
     for dimension in named.dimensions:
         coarse = alike([counts, *(part.coarser(steps=steps) for _, part in dimension.parts)])[1:]
         dimensions.append(DimensionParts(name=dimension.name, parts=[
-            PartCounts(name=name, cells=_sparse(part, first, columns, counts.t0_ns))
+            PartCounts(name=name, cells=written(_sparse(part, first, columns, counts.t0_ns)))
             for (name, _), part in zip(dimension.parts, coarse, strict=True)]))
     blind = unrecorded(named.counts, counts.columns)
     idle = without(tuple((float(start), float(end)) for start, end in gaps(named.counts)), blind)
     return HeatMapCounts(
         label=named.label, begins=words.begins(counts), columns=counts.columns, events=counts.events,
-        cells=_sparse(counts, first, columns, counts.t0_ns), gaps=_whole(idle), unrecorded=_whole(blind),
+        cells=cells, gaps=_whole(idle), unrecorded=_whole(blind),
         lost=list(lost_of(named.counts, counts.columns).columns), dimensions=dimensions,
         overlays=_overlays(named.counts, columns, joined) if joined else [],
         notes=[note for note in [*words.losses(counts)] if note])
 
 
-def _sparse(counts: HeatCounts, first: int, columns: int, t0_ns: int) -> SparseCounts:
+def _sparse(counts: HeatCounts, first: int, columns: int, t0_ns: int) -> SparseArrays:
     """Counts by column from `t0_ns` on."""
     column = counts.column + (counts.t0_ns - t0_ns) // counts.interval_ns if len(counts.count) else counts.column
-    return SparseCounts(starts=np.searchsorted(column, np.arange(columns + 1)).tolist(), rows=(counts.index - first).tolist(),
-                        counts=counts.count.tolist())
+    return SparseArrays(np.searchsorted(column, np.arange(columns + 1)), column, counts.index - first, counts.count)
 
 
 def _whole(spans: Sequence[tuple[float, float]]) -> list[tuple[int, int]]:
@@ -111,14 +141,16 @@ def _whole(spans: Sequence[tuple[float, float]]) -> list[tuple[int, int]]:
 
 def _overlays(counts: HeatCounts, columns: int, joined: int) -> list[OverlayLevel]:
     levels = []
+    coarse = counts.coarser(columns=joined)
     while True:
         across = -(-columns // joined)
-        lines = overlays.lines(counts.coarser(columns=joined), across)
+        lines = overlays.lines(coarse, across)
         values = [[None if math.isnan(value) else float(round(value)) for value in line] for line in lines.tolist()]
         levels.append(OverlayLevel(joined=joined, values=values))
         if across <= FEWEST_STEPS:
             return levels
         joined *= 2
+        coarse = coarse.coarser(columns=2)
 
 
 def colours(theme: Theme) -> ThemeColours:

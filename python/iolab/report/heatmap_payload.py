@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
 
 from .payload import Model
+
+Numbers: TypeAlias = Annotated[list[int], Field(json_schema_extra={"tsType": "ArrayLike<number>"})]
+"""Whole numbers that the page may hold as an array of one type, as it gets them in binary."""
 
 
 class SparseCounts(Model):
     """Counts by column: those of column c are `rows[k]`, `counts[k]` for k from `starts[c]` to `starts[c + 1]`."""
 
-    starts: list[int]
-    rows: list[int]
-    counts: list[int]
+    starts: Numbers
+    rows: Numbers
+    counts: Numbers
 
 
 class PartCounts(Model):

@@ -53,6 +53,8 @@ def _fields(model: dict[str, Any]) -> str:
 
 def _type(part: dict[str, Any]) -> str:
     """A schema as a TypeScript type; an unforeseen shape is an error, so that no field turns `any` unnoticed."""
+    if "tsType" in part:
+        return str(part["tsType"])
     if "$ref" in part:
         return str(part["$ref"]).rsplit("/", 1)[-1]
     choices = part.get("anyOf") or part.get("oneOf")

@@ -20,7 +20,9 @@ from .desk import ACTIONS, Desk
 from .guard import Door, Guard
 from .models import Model, Problem
 from .openapi import document
+from .remembered import Remembered, Written
 from .routes import PREFIX, ROUTES, Route
+from .sending import is_far, packed, response
 from .store import NotServed, Store
 from .stream import Streams, stream_path
 from .work import Busy, Workers
@@ -32,7 +34,8 @@ def application(desk: Desk | Store, door: Door, exporter: metrics.Exporter | Non
     pool = workers or Workers()
     store = desk.store if isinstance(desk, Desk) else desk
     streams = Streams(store, pool, stopping)
-    paths = [Path(f"{PREFIX}{route.path}", _endpoint(route, store, pool), methods=["GET"]) for route in ROUTES]
+    remembered = Remembered()
+    paths = [Path(f"{PREFIX}{route.path}", _endpoint(route, store, pool, remembered), methods=["GET"]) for route in ROUTES]
     paths += _of_actions(desk, pool) if isinstance(desk, Desk) else []
     paths += [
         Path(f"{PREFIX}/openapi.json", _openapi, methods=["GET"]), Path(f"{PREFIX}/stream", stream_path(streams), methods=["GET"]),
@@ -44,14 +47,23 @@ def application(desk: Desk | Store, door: Door, exporter: metrics.Exporter | Non
     return Guard(service, door)
 
 
-def _endpoint(route: Route, store: Store, pool: Workers) -> Callable[[Request], Any]:
+def _endpoint(route: Route, store: Store, pool: Workers, remembered: Remembered) -> Callable[[Request], Any]:
     known = {parameter.name: parameter.most for parameter in route.parameters}
 
     async def endpoint(request: Request) -> Response:
         words = parameters(request.query_params.multi_items(), known)
         wanted = route.binary if route.binary is not None and binary.MEDIA_TYPE in request.headers.get("accept", "") else route.answer
-        content, kind = await pool.run(lambda: _written(wanted(store, words), route.kind if wanted is route.answer else binary.MEDIA_TYPE))
-        return Response(content, media_type=kind, headers={"vary": "Accept"} if route.binary is not None else None)
+        kind, far = route.kind if wanted is route.answer else binary.MEDIA_TYPE, is_far(request)
+
+        def make() -> Written:
+            return _written(wanted(store, words), kind)
+
+        def answer() -> tuple[bytes, bool, str]:
+            content, found = remembered.answer(store, wanted, words, route.ends, make) if route.ends else make()
+            return *packed(content, far=far), found
+
+        content, encoded, found = await pool.run(answer)
+        return response(content, found, encoded=encoded, vary="" if route.binary is None else "Accept")
 
     return endpoint
 
@@ -72,7 +84,7 @@ def _by_method(ways: dict[str, Callable[[Request], Any]]) -> Callable[[Request],
     return endpoint
 
 
-def _written(answer: Model | bytes, kind: str) -> tuple[bytes, str]:
+def _written(answer: Model | bytes, kind: str) -> Written:
     """In the thread too: a large answer takes its time to be written. `kind`: of bytes."""
     if isinstance(answer, bytes):
         return answer, kind

@@ -83,7 +83,7 @@ def question_of(store: Store, words: Words) -> Question:
     statistic = parse(needed(words, "statistic"))
     opened = store.open(name)
     first, last = store.ends(name)
-    from_ns, until_ns = _span(words, first, last)
+    from_ns, until_ns = span_of(words, (first, last))
     interval = None
     single = words.get("interval") == ALL
     if "interval" in words and not single:
@@ -119,6 +119,11 @@ def needed(words: Words, name: str) -> str:
     return words[name]
 
 
+def with_lines(words: Words) -> bool:
+    """Whether a map is to come with percentiles and mean."""
+    return words.get("lines") != "false"
+
+
 def number(words: Words, name: str, default: int, least: int, most: int) -> int:
     """A parameter that is a whole number within bounds."""
     text = words.get(name)
@@ -140,7 +145,8 @@ def moment(text: str, first: int, last: int) -> int:
         raise UsageError(f"'{text}' is no moment", hint="write 30s, -10m or 2026-03-01T12:00:05") from None
 
 
-def _span(words: Words, first: int, last: int) -> tuple[int | None, int | None]:
-    """From and until, cut to what was recorded, as commands cut them."""
-    begin = None if "from" not in words else max(first, moment(words["from"], first, last))
-    return begin, None if "to" not in words else min(last + 1, moment(words["to"], first, last))
+def span_of(words: Words, ends: tuple[int, int], which: str = "") -> tuple[int | None, int | None]:
+    """From and until, cut to what was recorded, as commands cut them; None where left open. `which`: before the parameters' names."""
+    first, last = ends
+    begin, end = (moment(words[name], first, last) if (name := f"{which}{each}") in words else None for each in ("from", "to"))
+    return None if begin is None else max(first, begin), None if end is None else min(last + 1, end)

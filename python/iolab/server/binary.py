@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from ..recording.counts import HeatCounts, Integers
-from ..report.heatmap_payload import HeatMapGroup, SparseCounts
+from ..report.heatmap_page import SparseArrays
+from ..report.heatmap_payload import HeatMapGroup
 from ..statistics.names import Statistic
 from ..statistics.plain import bounds_of, heat_facts
-from .drawn import cells_in
 from .models import DrawnMap, Layers
 from .plain import check_size
 
@@ -40,38 +40,23 @@ def encode(asked: Statistic, counts: HeatCounts) -> bytes:
     return _packed(head, list(bounds.values()), counts.count, counts.column, np.searchsorted(indices, counts.index))
 
 
-def drawn(made: DrawnMap) -> bytes:
-    """A map that is ready to be drawn in binary."""
-    bare, cells = _apart(made)
-    return _ready({**bare.model_dump(by_alias=True), "sizes": [len(each.counts) for each in cells]}, made.group, cells)
+def drawn(made: DrawnMap, cells: Sequence[SparseArrays]) -> bytes:
+    """A map that is ready to be drawn in binary; `cells` are those of the map, then of each of its parts, and `made` has none."""
+    return _ready(made.model_dump(by_alias=True), made.group, cells)
 
 
-def layers(made: Layers) -> bytes:
-    """A map told apart in binary."""
-    bare, cells = _apart(made.map)
-    head = made.model_copy(update={"map": bare}).model_dump(by_alias=True)
-    return _ready({**head, "sizes": [len(each.counts) for each in cells]}, made.map.group, cells)
+def layers(made: Layers, cells: Sequence[SparseArrays]) -> bytes:
+    """A map told apart in binary, as `drawn`."""
+    return _ready(made.model_dump(by_alias=True), made.map.group, cells)
 
 
-def _apart(made: DrawnMap) -> tuple[DrawnMap, list[SparseCounts]]:
-    """(the map without cells, those of the map and of each of its parts)."""
-    if made.group is None:
-        return made, []
-    none = SparseCounts(starts=[], rows=[], counts=[])
-    [one] = made.group.maps
-    dimensions = [dimension.model_copy(update={"parts": [part.model_copy(update={"cells": none}) for part in dimension.parts]})
-                  for dimension in one.dimensions]
-    bare = one.model_copy(update={"cells": none, "dimensions": dimensions})
-    return made.model_copy(update={"group": made.group.model_copy(update={"maps": [bare]})}), cells_in(made.group)
-
-
-def _ready(head: dict[str, Any], group: HeatMapGroup | None, cells: Sequence[SparseCounts]) -> bytes:
+def _ready(head: dict[str, Any], group: HeatMapGroup | None, cells: Sequence[SparseArrays]) -> bytes:
     bounds = [] if group is None else [int(bound) for bound in group.bounds]
-    whole: list[Integers] = [np.concatenate([np.zeros(0, dtype=np.int64), *(np.array(values, dtype=np.int64) for values in lists)])
-                             for lists in ([each.counts for each in cells], [each.rows for each in cells])]
-    column = np.concatenate([np.zeros(0, dtype=np.int64), *(
-        np.repeat(np.arange(len(each.starts) - 1), np.diff(each.starts)) for each in cells)])
-    return _packed(json.dumps(head, ensure_ascii=False).encode(), list(itertools.pairwise(bounds)), whole[0], column, whole[1])
+    none = np.zeros(0, dtype=np.int64)
+    counts, columns, rows = (np.concatenate([none, *parts]) for parts in (
+        [each.counts for each in cells], [each.column for each in cells], [each.rows for each in cells]))
+    text = json.dumps({**head, "sizes": [len(each.counts) for each in cells]}, ensure_ascii=False).encode()
+    return _packed(text, list(itertools.pairwise(bounds)), counts, columns, rows)
 
 
 def _packed(head: bytes, bounds: Sequence[tuple[int, int]], count: Integers, column: Integers, bucket: Integers) -> bytes:

@@ -13,7 +13,7 @@ from .alert import Alert, AlertLog, Alerts
 from .alertlog import LogFile
 from .asking import Words
 from .commands import Commands
-from .keeping import KeepAdd, KeepChange, KeepPrune, Kept
+from .keeping import KeepAdd, KeepChange, KeepLimits, KeepPrune, Kept
 from .models import Model
 from .parameters import RECORDING, Parameter
 from .sheet import SavedWorksheets, Sharing, Worksheet
@@ -89,6 +89,7 @@ ACTIONS = (
     _keep("pause", "Pause a kept statistic.", KeepChange, keeping.pause),
     _keep("resume", "Go on with a kept statistic.", KeepChange, keeping.resume),
     _keep("prune", "Remove what is kept from before a moment.", KeepPrune, keeping.prune),
+    _keep("limits", "Limit what all kept statistics take together, and for how long they stay.", KeepLimits, keeping.limit),
     _keep("drop", "Keep a statistic no more, and remove what was kept of it.", KeepChange, keeping.drop),
     Action("GET", "/alerts", "Alerts, and how they stand.", lambda desk, words, _: desk.watch.listed(), model=Alerts),
     Action("GET", "/alerts/log", "What was said of alerts lately.", lambda desk, words, _: desk.watch.log.latest(), model=AlertLog),

@@ -1,4 +1,4 @@
-"""Two ranges of time of one heat map, and their difference cell by cell."""
+"""Two ranges of time of one statistic: of a heat map their difference cell by cell, of numbers how they changed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,21 @@ from ..recording.counts import HeatCounts, Integers
 from ..report.heatmap_page import group_of
 from ..report.heatmap_payload import HeatMapGroup, SparseCounts
 from ..statistics.fields import MAPPED
-from ..statistics.intervals import check_interval, columns_of, round_interval
-from .asking import Question, Words, columned, moment, needed, question_of
+from .asking import Question, Words, question_of
+from .changes import changes
+from .compared import Changes, Difference, SignedCells
 from .drawn import view_of
-from .models import Difference, SignedCells
 from .plain import check_size
+from .ranges import ranges_of
 from .store import Store
 
 Spans = Sequence[tuple[int, int]]
+
+
+def compared(store: Store, words: Words) -> Difference | Changes:
+    """Two ranges of a heat map, or of numbers."""
+    asked = question_of(store, words).statistic
+    return difference(store, words) if asked.breakdown in MAPPED else changes(store, words)
 
 
 def difference(store: Store, words: Words) -> Difference:
@@ -28,40 +35,30 @@ def difference(store: Store, words: Words) -> Difference:
 
     A column of which nothing was recorded in one of the ranges has no difference; it is in `gaps`.
     """
-    question = columned(question_of(store, words))
-    asked = question.statistic
+    ranges = ranges_of(store, words)
+    asked, interval, columns = ranges.question.statistic, ranges.interval_ns, ranges.columns
     if asked.breakdown not in MAPPED:
         raise UsageError("the difference is that of two maps", where="statistic", hint="such as io.ops[latency]")
-    ends = store.ends(question.recording)
-    spans = [[moment(needed(words, f"{which}{end}"), *ends) for end in ("from", "to")] for which in ("", "other_")]
-    for (first, until), name in zip(spans, ("from", "other_from"), strict=True):
-        if first >= until:
-            raise UsageError("the span of time is empty", where=name, hint="it must begin before it ends")
-    if spans[0][1] - spans[0][0] != spans[1][1] - spans[1][0]:
-        raise UsageError("the two ranges differ in length", where="other_to", hint="take the same length of time for both")
-    check_interval(question.interval_ns)
-    interval = question.interval_ns or round_interval(spans[0][0], spans[0][1] - 1, question.columns)
-    columns = max(columns_of(first, until - 1, interval) for first, until in spans)
-    starts = [first // interval * interval for first, _ in spans]
-    one, other = (_read(question, start, start + columns * interval, interval) for start in starts)
+    one, other = (_read(each, interval) for each in ranges.questions())
     check_size(6 * (len(one.count) + len(other.count)))
     gaps = _joined([*one.gaps, *other.gaps], columns)
     group = None
     cells = SignedCells(starts=[0] * (columns + 1), rows=[], values=[])
     if len(one.count) or len(other.count):
-        group = group_of(view_of(one), [Named("other", other), Named("this", one)], percentiles=False)
+        group = group_of(view_of(one), [Named("other", other), Named("this", one)], percentiles=False, joined=0)
         cells = _less(group, columns, interval, gaps)
     return Difference(
-        statistic=str(asked), interval_ns=interval, columns=columns, from_ns=starts[0], until_ns=starts[0] + columns * interval,
-        other_from_ns=starts[1], other_until_ns=starts[1] + columns * interval, covered_ns=_covered(one, columns),
+        statistic=str(asked), interval_ns=interval, columns=columns, from_ns=ranges.from_ns, until_ns=ranges.from_ns + ranges.length_ns,
+        other_from_ns=ranges.other_from_ns, other_until_ns=ranges.other_from_ns + ranges.length_ns, covered_ns=_covered(one, columns),
         other_covered_ns=_covered(other, columns), group=group, cells=cells, gaps=gaps,
         notes=list(dict.fromkeys([*one.assumptions, *other.assumptions])))
 
 
-def _read(question: Question, first: int, until: int, interval: int) -> HeatCounts:
+def _read(question: Question, interval: int) -> HeatCounts:
     """The map of a range, whose column 0 is the first of the range."""
-    counts = replace(question, from_ns=first, until_ns=until, interval_ns=interval).answer()
+    counts, first = question.answer(), question.from_ns
     assert isinstance(counts, HeatCounts)
+    assert first is not None
     at = (counts.t0_ns - first) // interval
     return replace(counts, t0_ns=first, column=counts.column + at, gaps=tuple((start + at, past + at) for start, past in counts.gaps),
                    lost_by_column=tuple((column + at, lost) for column, lost in counts.lost_by_column))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..heatmap.figure import Named
 from ..heatmap.model import View
 from ..recording.breakdown import Dimension
 from ..recording.counts import HeatCounts
-from ..report.heatmap_page import group_of
-from ..report.heatmap_payload import HeatMapGroup, SparseCounts
+from ..report.heatmap_page import SparseArrays, group_of, lists
+from ..report.heatmap_payload import SparseCounts
 from ..statistics.names import Statistic
 from .models import DrawnMap
 from .plain import check_size
@@ -22,17 +22,31 @@ def view_of(counts: HeatCounts) -> View:
     return View("linear" if counts.y in _LINEAR else "log", 0.001 if counts.y == "latency" else 0.0)
 
 
-def drawn(asked: Statistic, counts: HeatCounts, label: str, dimensions: Sequence[Dimension] = ()) -> DrawnMap:
-    """The map on its axes, with the parts of it that were told apart."""
-    named = Named(label, counts, tuple(dimensions))
-    group = group_of(view_of(counts), [named], percentiles=False) if len(counts.count) else None
-    if group is not None:
-        check_size(2 * sum(len(cells.counts) for cells in cells_in(group)))
+def drawn(asked: Statistic, counts: HeatCounts, label: str, dimensions: Sequence[Dimension] = (), *, lines: bool = True) -> DrawnMap:
+    """The map on its axes, with the parts of it that were told apart. `lines`: whether with percentiles and mean."""
+    return _drawn(asked, counts, Named(label, counts, tuple(dimensions)), lines, lists)
+
+
+def apart(asked: Statistic, counts: HeatCounts, label: str, dimensions: Sequence[Dimension] = (), *,
+          lines: bool = True) -> tuple[DrawnMap, list[SparseArrays]]:
+    """(the same without its cells, those of the map followed by those of its parts)."""
+    cells: list[SparseArrays] = []
+
+    def taken(found: SparseArrays) -> SparseCounts:
+        cells.append(found)
+        return SparseCounts(starts=[], rows=[], counts=[])
+
+    return _drawn(asked, counts, Named(label, counts, tuple(dimensions)), lines, taken), cells
+
+
+def _drawn(asked: Statistic, counts: HeatCounts, named: Named, lines: bool, written: Callable[[SparseArrays], SparseCounts]) -> DrawnMap:
+    sizes: list[int] = []
+
+    def measured(found: SparseArrays) -> SparseCounts:
+        sizes.append(len(found.counts))
+        check_size(2 * sum(sizes))
+        return written(found)
+
+    group = group_of(view_of(counts), [named], percentiles=False, joined=int(lines), written=measured) if len(counts.count) else None
     return DrawnMap(statistic=str(asked), t0_ns=counts.t0_ns, interval_ns=counts.interval_ns, events=counts.events,
-                    notes=list(counts.assumptions), group=group)
-
-
-def cells_in(group: HeatMapGroup) -> list[SparseCounts]:
-    """The cells of each map, followed by those of its parts."""
-    return [cells for each in group.maps
-            for cells in (each.cells, *(part.cells for dimension in each.dimensions for part in dimension.parts))]
+                    notes=list(counts.assumptions), gaps=list(counts.gaps), group=group)

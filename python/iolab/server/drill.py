@@ -7,7 +7,7 @@ from ..recording.conditions import parse_range
 from ..statistics import hierarchy as paths
 from ..statistics import who as shares
 from ..statistics.fields import FIELDS, QUANTIZED
-from .asking import Words, question_of
+from .asking import Question, Words, question_of, span_of
 from .models import Hierarchy, Who
 from .store import Store
 
@@ -19,8 +19,8 @@ DEPTH = 12
 def who(store: Store, words: Words) -> Who:
     """Every dimension's values by their share inside a rectangle against outside.
 
-    The statistic is a map, such as io.ops[latency]; from, to, low and high bound the rectangle. Outside is all else of the recording
-    that meets the statistic's filters.
+    The statistic is a map, such as io.ops[latency]; from, to, low and high bound the rectangle. Outside is all else that meets the
+    statistic's filters from around_from to around_to, where these are left open of the whole recording.
     """
     question = question_of(store, words)
     asked = question.statistic
@@ -28,8 +28,16 @@ def who(store: Store, words: Words) -> Who:
         raise UsageError("whose I/Os these are is asked of a map", where="statistic", hint="such as io.ops[latency]")
     low, high = _values(words, asked.breakdown)
     found = shares.who(question.opened, asked.breakdown, shares.Rectangle(question.from_ns, question.until_ns, low, high),
-                       filters=asked.filters, entry=asked.entry, source=question.source, top=question.top)
+                       filters=asked.filters, entry=asked.entry, around=_around(question, words, store.ends(question.recording)),
+                       source=question.source, top=question.top)
     return Who.model_validate({"recording": question.recording, "statistic": str(asked), **shares.as_data(found)})
+
+
+def _around(question: Question, words: Words, ends: tuple[int, int]) -> tuple[int | None, int | None]:
+    """The time that is looked at: that of the rectangle is in it in any case."""
+    first, until = span_of(words, ends, "around_")
+    return (None if first is None or question.from_ns is None else min(first, question.from_ns),
+            None if until is None or question.until_ns is None else max(until, question.until_ns))
 
 
 def _values(words: Words, field: str) -> tuple[int | None, int | None]:

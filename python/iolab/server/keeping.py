@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from ..errors import UsageError
+from ..statistics.kept import limits as limiting
 from ..statistics.kept import manage
 from .asking import Words, recording_of
 from .models import Model, Whole
-from .sheet import Moment, Text
+from .sheet import Moment, Number, Text
 from .store import Store
 
 WORK_S = 5.0
 """Seconds for which a request makes what is to be kept of a recording at rest; what is left then is told as pending."""
+
+Size = Annotated[int, Field(ge=1, lt=2**63)]
+Seconds = Annotated[int, Field(ge=1, lt=2**63)]
 
 
 class KeptTier(Model):
@@ -50,11 +56,23 @@ class KeptFacts(Model):
     gaps: list[tuple[int, int | None]]
 
 
+class KeptLimits(Model):
+    """What all of them may take together, null for no limit; for how many seconds each tier stays; what they take on disk now.
+    pending: whether the recorder has not taken the limits up yet."""
+
+    bytes: int | None
+    cpu_share: float | None
+    retention: dict[str, int]
+    used_bytes: int
+    pending: bool
+
+
 class Kept(Whole):
-    """Statistics that are kept of a recording; none of a trace."""
+    """Statistics that are kept of a recording, and their limits; none of a trace."""
 
     recording: str
     kept: list[KeptFacts]
+    limits: KeptLimits | None
 
 
 class _Change(Model):
@@ -73,19 +91,29 @@ class KeepChange(_Change):
 
 
 class KeepPrune(_Change):
-    """Remove what is kept of a statistic from before a moment, ns on the recording's clock."""
+    """Remove what is kept of a statistic from before a moment, ns on the recording's clock, in a tier and those shorter than it."""
 
     before_ns: Moment
+    tier: Literal["1s", "1m", "1h"] = "1h"
 
 
-KEEPING: dict[str, type[Model]] = {each.__name__: each for each in (Kept, KeepAdd, KeepChange, KeepPrune)}
+class KeepLimits(Model):
+    """Limits of all that is kept of a recording: bytes on disk, share of all CPU time (0.05 is 5 %), null for any; by tier, seconds."""
+
+    recording: Text
+    bytes: Size | None
+    cpu_share: Number | None
+    retention: Annotated[dict[str, Seconds], Field(max_length=3)]
+
+
+KEEPING: dict[str, type[Model]] = {each.__name__: each for each in (Kept, KeepAdd, KeepChange, KeepPrune, KeepLimits)}
 """What managing kept statistics needs, by name."""
 
 
 def kept(store: Store, words: Words) -> Kept:
     """The kept statistics of a recording."""
     name = recording_of(store, words)
-    return _answer(name, [] if store.recording(name) is None else manage.listed(store.path(name)))
+    return _answer(store, name)
 
 
 def add(store: Store, change: KeepAdd) -> Kept:
@@ -110,16 +138,32 @@ def drop(store: Store, change: KeepChange) -> Kept:
 
 def prune(store: Store, change: KeepPrune) -> Kept:
     """Remove what is older."""
-    return _changed(store, change, lambda path, names: manage.prune(path, names, before_ns=change.before_ns, work_s=WORK_S))
+    return _changed(store, change, lambda path, names: manage.prune(path, names, before_ns=change.before_ns, tier=change.tier,
+                                                                    work_s=WORK_S))
+
+
+def limit(store: Store, change: KeepLimits) -> Kept:
+    """Change the limits of all."""
+    limiting.limit(_path(store, change.recording), {"bytes": change.bytes, "cpu_share": change.cpu_share, "retention": change.retention},
+                   work_s=WORK_S)
+    return _answer(store, change.recording)
 
 
 def _changed(store: Store, change: _Change, act: Callable[[Path, list[str]], list[dict[str, Any]]]) -> Kept:
     if not change.statistic:
         raise UsageError("which statistic is not said", where="statistic", hint="such as io.ops[latency]")
-    if store.recording(change.recording) is None:
-        raise UsageError("of a trace nothing is kept", where=change.recording, hint="iolab import makes a recording of it")
-    return _answer(change.recording, act(store.path(change.recording), [change.statistic]))
+    return _answer(store, change.recording, act(_path(store, change.recording), [change.statistic]))
 
 
-def _answer(name: str, rows: list[dict[str, Any]]) -> Kept:
-    return Kept.model_validate({"recording": name, "kept": rows})
+def _path(store: Store, name: str) -> Path:
+    """Of a recording of which statistics can be kept."""
+    if store.recording(name) is None:
+        raise UsageError("of a trace nothing is kept", where=name, hint="iolab import makes a recording of it")
+    return store.path(name)
+
+
+def _answer(store: Store, name: str, rows: list[dict[str, Any]] | None = None) -> Kept:
+    if store.recording(name) is None:
+        return Kept(recording=name, kept=[], limits=None)
+    path = store.path(name)
+    return Kept.model_validate({"recording": name, "kept": manage.listed(path) if rows is None else rows, "limits": limiting.limits(path)})

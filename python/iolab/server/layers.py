@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..errors import UsageError
 from ..recording.breakdown import Dimension
@@ -13,9 +13,9 @@ from ..statistics.fields import MAPPED, near
 from ..statistics.names import Statistic
 from ..statistics.plain import OTHERS
 from . import binary
-from .asking import Question, Words, columned, needed, question_of, several
-from .drawn import drawn
-from .models import Layers
+from .asking import Question, Words, columned, needed, question_of, several, with_lines
+from .drawn import apart, drawn
+from .models import DrawnMap, Layers
 from .store import Store
 
 MOST = 12
@@ -24,6 +24,33 @@ MOST = 12
 
 def layers(store: Store, words: Words) -> Layers:
     """The map of each key, and of all others unless `rest` is false; they add up to the map."""
+    found = _told(store, words)
+    return found.answer(drawn(found.asked, found.whole, found.label, [found.dimension], lines=with_lines(words)))
+
+
+def layers_binary(store: Store, words: Words) -> bytes:
+    """The same in binary."""
+    found = _told(store, words)
+    made, cells = apart(found.asked, found.whole, found.label, [found.dimension], lines=with_lines(words))
+    return binary.layers(found.answer(made), cells)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """A map told apart: by `keys`, and by the rest where the dimension has one part more."""
+
+    asked: Statistic
+    label: str
+    keys: list[str]
+    whole: HeatCounts
+    dimension: Dimension
+
+    def answer(self, made: DrawnMap) -> Layers:
+        return Layers(statistic=str(self.asked), by=self.dimension.name, keys=self.keys, rest=len(self.dimension.parts) > len(self.keys),
+                      map=made)
+
+
+def _told(store: Store, words: Words) -> _Told:
     question = columned(question_of(store, words))
     asked, by, keys = question.statistic, needed(words, "by"), several(words, "key")
     if asked.breakdown not in MAPPED:
@@ -41,13 +68,7 @@ def layers(store: Store, words: Words) -> Layers:
         named.append((OTHERS, rest))
     # what has no value among its kind (a partition beside its disk) is more than the map knows of
     whole = _with_cells(whole, merge(alike([part for _, part in named])))
-    made = drawn(asked, whole, question.recording, [Dimension(by, tuple(named))])
-    return Layers(statistic=str(asked), by=by, keys=keys, rest=len(named) > len(keys), map=made)
-
-
-def layers_binary(store: Store, words: Words) -> bytes:
-    """The same in binary."""
-    return binary.layers(layers(store, words))
+    return _Told(asked, question.recording, keys, whole, Dimension(by, tuple(named)))
 
 
 def _pinned(question: Question, ends: tuple[int, int]) -> Question:

@@ -10,7 +10,9 @@ from ..errors import IolabError
 from ..recording.ingest import source_of
 from ..recording.trace import Trace
 from ..statistics.available import available
+from ..statistics.coverage import covered
 from ..statistics.fields import MAPPED
+from ..statistics.snapshot import snapshot
 from .asking import Words, recording_of
 from .models import Breakdown, Loss, Losses, Mark, Marks, RecordingFacts, Recordings, StatisticFacts, Statistics
 from .status import changes
@@ -114,11 +116,13 @@ def losses(store: Store, words: Words) -> Losses:
     name = recording_of(store, words)
     recording = store.recording(name)
     if recording is None:
-        return Losses(recording=name, losses=[], totals={}, gaps=[], left=0)
+        return Losses(recording=name, losses=[], totals={}, gaps=[], recorded=[], left=0)
     found = recording.losses()
     totals: Counter[str] = Counter()
     for each in found:
         totals[each["kind"]] += each["count"] or 0
-    return Losses(recording=name, totals=dict(totals), gaps=recording.gaps()[-MOST_LINES:], left=max(0, len(found) - MOST_LINES), losses=[
+    spans = covered(snapshot(recording), store.ends(name)[1]) or []
+    return Losses(recording=name, totals=dict(totals), gaps=recording.gaps()[-MOST_LINES:], recorded=spans[-MOST_LINES:],
+                  left=max(0, len(found) - MOST_LINES), losses=[
         Loss(source=each["source"], kind=each["kind"], from_ns=each["from_ns"], until_ns=each["until_ns"], count=each["count"],
              words=each["words"]) for each in found[-MOST_LINES:]])

@@ -134,9 +134,14 @@ class Others(Model):
 
 
 class StackAnswer(OverTime):
-    """A number over time for each key, largest first."""
+    """A number over time for each key, largest first.
+
+    adds_up: whether keys are parts of a whole. False where they overlap (a partition and its disk) or are shares of several things: no
+    sum of them says anything; of the first kind `others` then has no numbers, of the second an average.
+    """
 
     kind: Literal["stack"] = "stack"
+    adds_up: bool
     keys: list[Layer]
     others: Others | None
 
@@ -170,8 +175,37 @@ class HeatAnswer(Whole):
     notes: list[str]
 
 
+class Line(Model):
+    """A number over time, and over all of it."""
+
+    key: str
+    mean: Value
+    values: list[Value]
+
+
+class PercentilesAnswer(Whole):
+    """A heat map as lines over time: percentiles, the largest value and the mean of each column, null where there was no I/O; `mean` of a
+    line is that of all of the time together, never an average of columns. `gaps`: (first, one past the last) column in which nothing was
+    recorded; they may reach beyond the columns, to either side."""
+
+    kind: Literal["percentiles"] = "percentiles"
+    statistic: str
+    t0_ns: int
+    interval_ns: int
+    y: str
+    unit: Literal["ns", "B", ""]
+    events: int
+    keys: list[Line]
+    notes: list[str]
+    lost_by_column: list[tuple[int, int]]
+    gaps: list[tuple[int, int]]
+
+
 class DrawnMap(Whole):
-    """A heat map made ready for the page's canvas. `group` is null where no event has such a value."""
+    """A heat map made ready for the page's canvas. `group` is null where no event has such a value.
+
+    gaps: (first, one past the last) column in which nothing was recorded; they may reach beyond the columns, to either side.
+    """
 
     kind: Literal["map"] = "map"
     statistic: str
@@ -179,6 +213,7 @@ class DrawnMap(Whole):
     interval_ns: int
     events: int
     notes: list[str]
+    gaps: list[tuple[int, int]]
     group: HeatMapGroup | None
 
 
@@ -215,38 +250,6 @@ class Extremes(Whole):
     interval_ns: int
     columns: int
     moments: list[Extreme]
-    notes: list[str]
-
-
-class SignedCells(Model):
-    """Values by column: those of column c are `rows[k]`, `values[k]` for k from `starts[c]` to `starts[c + 1]`."""
-
-    starts: list[int]
-    rows: list[int]
-    values: list[float]
-
-
-class Difference(Whole):
-    """Two ranges of time of one heat map on one grid, of equal length, both widened to whole columns.
-
-    `group` has two maps, the other range first; column 0 of one begins at other_from_ns, of the other at from_ns; null where neither holds
-    anything. `cells`: the range's counts less the other's, per second recorded, in the group's rows; columns of which one was not
-    recorded at all are in `gaps` instead: (first, one past the last). covered_ns, other_covered_ns: how much of each was recorded.
-    """
-
-    kind: Literal["difference"] = "difference"
-    statistic: str
-    interval_ns: int
-    columns: int
-    from_ns: int
-    until_ns: int
-    other_from_ns: int
-    other_until_ns: int
-    covered_ns: int
-    other_covered_ns: int
-    group: HeatMapGroup | None
-    cells: SignedCells
-    gaps: list[tuple[int, int]]
     notes: list[str]
 
 
@@ -347,12 +350,16 @@ class Loss(Model):
 
 
 class Losses(Whole):
-    """Losses in the order they were noted; `totals` by kind over all of them; `left`: how many earlier ones are not listed."""
+    """Losses in the order they were noted; `totals` by kind over all of them; `left`: how many earlier ones are not listed.
+
+    recorded: (from, until) in ns when it was recorded, as far as that is still there; empty where nobody knows, as of traces.
+    """
 
     recording: str
     losses: list[Loss]
     totals: dict[str, int]
     gaps: list[tuple[int, int]]
+    recorded: list[tuple[int, int]]
     left: int
 
 
@@ -373,5 +380,5 @@ class Tick(Whole):
 
 ANSWERS: dict[str, type[Model]] = {each.__name__: each for each in (
     Problem, Recordings, Statistics, SeriesAnswer, StackAnswer, HeatAnswer, DrawnMap,
-    Layers, Extremes, Difference, Who, Hierarchy, Marks, Losses, Tick)}
+    PercentilesAnswer, Layers, Extremes, Who, Hierarchy, Marks, Losses, Tick)}
 """Every answer to a question, by name."""

@@ -12,6 +12,7 @@ from pydantic.json_schema import models_json_schema
 from ..report.schema import typescript
 from . import binary
 from .alert import ALERTS
+from .compared import COMPARED
 from .desk import ACTIONS, Action
 from .keeping import KEEPING
 from .models import ANSWERS, Model, Problem
@@ -65,7 +66,7 @@ def write(root: Path) -> list[Path]:
 
 
 def _schemas(template: str) -> dict[str, Any]:
-    models = ANSWERS | SHEETS | KEEPING | ALERTS
+    models = ANSWERS | COMPARED | SHEETS | KEEPING | ALERTS
     return models_json_schema([(model, "serialization") for model in models.values()], ref_template=template)[1]
 
 

@@ -50,12 +50,16 @@ SPAN = (
     Parameter("from", "30s (after the start), -10m (before the end), 2026-03-01T12:00:05 (UTC), or ns on its own clock.", text(64)),
     Parameter("to", "The same; this moment itself is left out.", text(64)))
 OTHER_SPAN = tuple(Parameter(f"other_{each.name}", f"Of the other range: {each.about}", each.schema) for each in SPAN)
+AROUND = tuple(Parameter(f"around_{each.name}", f"Of the time that is looked at as well, to compare with: {each.about}", each.schema)
+               for each in SPAN)
 SOURCE = Parameter("source", "Whose events: block, syscall, fio... Default: by the statistic.", text(64))
 COLUMNS = (
     Parameter("interval", f"Length of a column: 1s, 10ms; {ALL}: one column. Default: what makes at most `columns`.", text(64)),
     Parameter("columns", "Columns at most, where no interval is given.", count(MOST_COLUMNS, 400)))
 TOPMOST = Parameter("top", "Keys that are named.", count(MOST_KEYS, TOP))
 EVERY = Parameter("top", "Keys that are named. Default: all.", {"type": "integer", "minimum": 1, "maximum": MOST_KEYS})
-DRAWN = Parameter("drawn", "true: a heat map comes ready for the page's canvas.", one_of("true", "false"))
+DRAWN = Parameter("drawn", "true: a heat map comes ready for the page's canvas; percentiles: as lines over time.",
+                  one_of("true", "false", "percentiles"))
+LINES = Parameter("lines", "false: a map comes without percentiles and mean.", one_of("true", "false"))
 LOW = Parameter("low", "Least value, such as 10ms or 8KiB.", text(64))
 HIGH = Parameter("high", "Where values end, itself left out.", text(64))

@@ -6,9 +6,10 @@ from ..recording.counts import HeatCounts
 from ..statistics.answers import Stack
 from ..statistics.written import csv_lines
 from . import binary
-from .asking import Words, question_of
-from .drawn import drawn
+from .asking import Words, question_of, with_lines
+from .drawn import apart, drawn
 from .models import Model
+from .percentiles import percentiles
 from .plain import check_size, plain
 from .store import Store
 
@@ -17,8 +18,10 @@ def ask(store: Store, words: Words) -> Model:
     """The answer to a statistic."""
     question = question_of(store, words)
     answer = question.answer()
+    if isinstance(answer, HeatCounts) and words.get("drawn") == "percentiles":
+        return percentiles(question.statistic, answer)
     if isinstance(answer, HeatCounts) and words.get("drawn") == "true":
-        return drawn(question.statistic, answer, question.recording)
+        return drawn(question.statistic, answer, question.recording, lines=with_lines(words))
     return plain(question.statistic, answer, question.top)
 
 
@@ -28,8 +31,10 @@ def ask_binary(store: Store, words: Words) -> bytes | Model:
     answer = question.answer()
     if not isinstance(answer, HeatCounts):
         return plain(question.statistic, answer, question.top)
+    if words.get("drawn") == "percentiles":
+        return percentiles(question.statistic, answer)
     if words.get("drawn") == "true":
-        return binary.drawn(drawn(question.statistic, answer, question.recording))
+        return binary.drawn(*apart(question.statistic, answer, question.recording, lines=with_lines(words)))
     return binary.encode(question.statistic, answer)
 
 

@@ -18,6 +18,7 @@ from ..recording.recording import Recording
 from ..report.payload import Link
 from ..results.cache import evidence_key
 from ..results.open import Results
+from ..statistics.available import available
 from .listing import run_of
 from .store import NotServed, Store
 from .work import Busy, Workers
@@ -84,15 +85,23 @@ class Reports:
         found: dict[str, list[Link]] = {}
         for recording in self._store.of_results(name):
             try:
-                marks = Recording(self._store.path(recording)).marks()
+                opened = Recording(self._store.path(recording))
+                marks, graph = opened.marks(), _first_look(opened)
             except IolabError:
                 continue  # its own problem is told where it is listed
             for mark in marks:
                 run = run_of(mark)
                 if run is not None and mark["until_ns"] is not None:
-                    words = {"recording": recording, "from": mark["from_ns"], "to": mark["until_ns"]}
+                    words = {"recording": recording, "from": mark["from_ns"], "to": mark["until_ns"], **({"graph": graph} if graph else {})}
                     found.setdefault(run, []).append(Link(text=f"what was recorded: {recording}", href=f"/?{urlencode(words)}"))
         return found
+
+
+def _first_look(recording: Recording) -> str:
+    """What shows most of a run at a glance: a map of latency, else the first statistic that has an answer; empty where none has."""
+    found = [each for each in available(recording) if not each.why_not]
+    mapped = next((each for each in found if "latency" in each.breakdowns), None)
+    return f"{mapped.entry.name}[latency]" if mapped else found[0].entry.name if found else ""
 
 
 def endpoint(reports: Reports, pool: Workers) -> Callable[[Request], Any]:

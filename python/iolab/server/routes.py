@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from . import difference, drill, extremes, layers, listing, queries
 from .asking import Words
+from .compared import Changes, Difference
 from .models import (
-    Difference,
     DrawnMap,
     Extremes,
     HeatAnswer,
@@ -17,6 +17,7 @@ from .models import (
     Losses,
     Marks,
     Model,
+    PercentilesAnswer,
     Recordings,
     SeriesAnswer,
     StackAnswer,
@@ -24,10 +25,12 @@ from .models import (
     Who,
 )
 from .parameters import (
+    AROUND,
     COLUMNS,
     DRAWN,
     EVERY,
     HIGH,
+    LINES,
     LOW,
     OTHER_SPAN,
     RECORDING,
@@ -55,6 +58,7 @@ class Route:
         models: of its answer, one of them; none where it answers `kind`, a media type.
         answer: a pure function of what is served and the parameters.
         binary: the same answer in binary where it is a heat map, None where the path has none.
+        ends: parameters that end the spans of time which the answer is about; none where it is not remembered.
     """
 
     path: str
@@ -64,31 +68,35 @@ class Route:
     answer: Callable[[Store, Words], Model | bytes]
     binary: Callable[[Store, Words], bytes | Model] | None = None
     kind: str = "application/json"
+    ends: tuple[str, ...] = ()
 
 
 ROUTES = (
     Route("/recordings", "What is served.", (), (Recordings,), listing.recordings),
     Route("/statistics", "The catalogue, and what the recording can answer.", (RECORDING,), (Statistics,), listing.statistics),
     Route("/query", "The answer to a statistic: a series, a stack, or a heat map.",
-          (RECORDING, STATISTIC, *SPAN, *COLUMNS, SOURCE, TOPMOST, DRAWN), (SeriesAnswer, StackAnswer, HeatAnswer, DrawnMap),
-          queries.ask, queries.ask_binary),
+          (RECORDING, STATISTIC, *SPAN, *COLUMNS, SOURCE, TOPMOST, DRAWN, LINES),
+          (SeriesAnswer, StackAnswer, HeatAnswer, DrawnMap, PercentilesAnswer),
+          queries.ask, queries.ask_binary, ends=("to",)),
     Route("/export", "The same as CSV, byte for byte what iolab query --format csv writes.",
           (RECORDING, STATISTIC, *SPAN, *COLUMNS, SOURCE, EVERY), (), queries.export, kind="text/csv"),
     Route("/layers", "A heat map told apart by a field: the map of each key, and of all others.",
           (RECORDING, STATISTIC, Parameter("by", "The field, such as process.", text(64), required=True),
            Parameter("key", "A value of it; repeatable.", texts(layers.MOST), required=True),
-           Parameter("rest", "false: all others are left out of the answer.", one_of("true", "false")), *SPAN, *COLUMNS, SOURCE),
-          (Layers,), layers.layers, layers.layers_binary),
+           Parameter("rest", "false: all others are left out of the answer.", one_of("true", "false")), *SPAN, *COLUMNS, SOURCE, LINES),
+          (Layers,), layers.layers, layers.layers_binary, ends=("to",)),
     Route("/extremes", "The moments with the largest or smallest values.",
           (RECORDING, STATISTIC, Parameter("kind", "Which of them. Default: max.", one_of("max", "min")), *SPAN,
            Parameter("interval", "Length of a column: 1s, 10s. Default: a second, of long spans more.", text(64)),
-           Parameter("count", "Moments at most.", count(extremes.MOST, extremes.COUNT)), SOURCE), (Extremes,), extremes.extremes),
-    Route("/difference", "A heat map's range of time less another one of the same length.",
-          (RECORDING, STATISTIC, *(replace(each, required=True) for each in (*SPAN, *OTHER_SPAN)), *COLUMNS, SOURCE), (Difference,),
-          difference.difference),
+           Parameter("count", "Moments at most.", count(extremes.MOST, extremes.COUNT)), SOURCE), (Extremes,), extremes.extremes,
+          ends=("to",)),
+    Route("/difference", "A range of time beside another of the same length: of a heat map what it has more, of numbers how they changed.",
+          (RECORDING, STATISTIC, *(replace(each, required=True) for each in (*SPAN, *OTHER_SPAN)), *COLUMNS, SOURCE, TOPMOST),
+          (Difference, Changes), difference.compared, ends=("to", "other_to")),
     Route("/who", "Whose the I/Os inside a rectangle of time and value are.",
-          (RECORDING, STATISTIC, *SPAN, LOW, HIGH, SOURCE, TOPMOST), (Who,), drill.who),
-    Route("/hierarchy", "I/Os or bytes of files, by directory.", (RECORDING, STATISTIC, *SPAN, SOURCE), (Hierarchy,), drill.hierarchy),
+          (RECORDING, STATISTIC, *SPAN, *AROUND, LOW, HIGH, SOURCE, TOPMOST), (Who,), drill.who, ends=("to", "around_to")),
+    Route("/hierarchy", "I/Os or bytes of files, by directory.", (RECORDING, STATISTIC, *SPAN, SOURCE), (Hierarchy,), drill.hierarchy,
+          ends=("to",)),
     Route("/marks", "Named spans of time, such as runs.", (RECORDING,), (Marks,), listing.marks),
     Route("/losses", "What was lost, and when nothing was recorded.", (RECORDING,), (Losses,), listing.losses),
 )

@@ -21,7 +21,7 @@ from .guard import Door
 from .metrics import Exporter
 from .store import Store
 from .stream import PATIENCE
-from .work import Workers
+from .work import Workers, load
 
 LOCAL = "127.0.0.1"
 MOST_CONNECTIONS = 256
@@ -131,12 +131,15 @@ async def _serve(served: Desk | Store, listener: Listener, exporter: Exporter, w
         with contextlib.suppress(RuntimeError, ValueError):  # not in the main thread: whoever runs it stops it
             loop.add_signal_handler(number, stop)
 
+    loading: list[asyncio.Task[None]] = []
+
     async def watch() -> None:
         told = False
         while not server.should_exit:
             if server.started and not told:
                 told = True
                 ready()
+                loading.append(asyncio.create_task(workers.run(load)))
             if not go_on():
                 stop()
             await asyncio.sleep(0.2 if told else 0.02)
@@ -147,7 +150,7 @@ async def _serve(served: Desk | Store, listener: Listener, exporter: Exporter, w
     finally:
         stop()
         watcher.cancel()
-        await asyncio.gather(watcher, return_exceptions=True)
+        await asyncio.gather(watcher, *loading, return_exceptions=True)
 
 
 def _quieten() -> None:

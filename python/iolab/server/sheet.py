@@ -57,7 +57,8 @@ class Rows(Model):
 class GraphSpec(Model):
     """A graph as plain data.
 
-    painter, scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field whose values the left panel lists, or "".
+    painter: "" leaves it to the answer: a heat map, areas of what adds up, lines of all else; "line" is one number where the statistic is
+    a map, "percentiles" its percentiles over time. scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field whose values the left panel lists, or "".
     rows: vertical zoom. overlays: percentiles and mean over a heat map. width: columns of the page; height: of the plot, in CSS pixels.
     synced: whether it shows the worksheet's time, otherwise its own `span`.
     """
@@ -65,7 +66,7 @@ class GraphSpec(Model):
     id: Annotated[str, StringConstraints(max_length=64)]
     statistic: Text
     source: Text
-    painter: Literal["", "line", "stack", "heat"]
+    painter: Literal["", "line", "stack", "heat", "percentiles"]
     by: Text
     highlights: Annotated[list[Text], Field(max_length=MOST_HIGHLIGHTS)]
     mode: Literal["highlight", "isolate", "exclude", "rainbow"]

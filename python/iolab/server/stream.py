@@ -1,7 +1,8 @@
 """Live data as one stream of server-sent events: once a second how far a recording is, and the answers to the statistics followed.
 
-An answer is always of the whole window, so that one which is left out does no harm: a reader that is slow gets fewer of them, one that
-doesn't read for `PATIENCE` seconds is dropped, and nothing is kept for either beyond the message that is being sent.
+An answer is always of the whole window, in whole columns, and what /query answers to the same: one that is left out does no harm. A
+reader that is slow gets fewer of them, one that doesn't read for `PATIENCE` seconds is dropped, and nothing is kept for either beyond the
+message that is being sent.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,12 +18,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..errors import IolabError
+from ..errors import IolabError, UsageError
+from ..statistics.intervals import SECOND
 from ..statistics.names import parse
-from .asking import LONGEST_NAME, Words, number, parameters, recording_of, several
+from ..statistics.times import parse_duration
+from .asking import LONGEST_NAME, MOST_COLUMNS, Words, number, parameters, recording_of, several
 from .listing import facts_of
 from .models import Model, Problem, Tick
-from .parameters import DRAWN, RECORDING, SOURCE, TOPMOST, Parameter
+from .parameters import DRAWN, LINES, RECORDING, SOURCE, TOPMOST, Parameter, text
 from .queries import ask
 from .status import counts, status_of
 from .store import Store
@@ -33,6 +37,8 @@ PERIOD = 1.0
 MOST_STREAMS = 16
 MOST_STATISTICS = 8
 LONGEST_WINDOW = 3600
+FEW_COLUMNS = 600
+"""Columns at most, where their length is not asked for."""
 _QUIET = 15
 """Periods between two ticks of a recording that doesn't grow."""
 
@@ -42,7 +48,25 @@ PARAMETERS = (
         "type": "array", "maxItems": MOST_STATISTICS, "items": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}}),
     Parameter("seconds", "Length of the window that ends with the latest event.", {
         "type": "integer", "minimum": 1, "maximum": LONGEST_WINDOW, "default": 60}),
-    SOURCE, TOPMOST, DRAWN)
+    Parameter("interval", f"Length of a column: 1s, 10ms. Default: a second, or what makes at most {FEW_COLUMNS}.", text(64)),
+    SOURCE, TOPMOST, DRAWN, LINES)
+
+
+@dataclass(frozen=True)
+class Window:
+    """So many ns up to now, in columns of that length: what is followed."""
+
+    length_ns: int
+    interval_ns: int
+
+    def words(self, last_ns: int | None) -> dict[str, str]:
+        """Parameters of a question to what ends with an event at `last_ns`: from the column in which the window begins to the one in which
+        that event is. None: nothing was recorded yet."""
+        if last_ns is None:
+            return {"interval": f"{self.interval_ns}ns"}
+        first = max(0, last_ns + 1 - self.length_ns) // self.interval_ns * self.interval_ns
+        until = (last_ns // self.interval_ns + 1) * self.interval_ns
+        return {"from": str(first), "to": str(until), "interval": f"{self.interval_ns}ns"}
 
 
 class Streams:
@@ -55,8 +79,8 @@ class Streams:
         self._answers: dict[tuple[Any, ...], tuple[Any, asyncio.Task[str]]] = {}
         self.open = 0
 
-    async def events(self, recording: str, statistics: list[str], words: dict[str, str]) -> AsyncIterator[str]:
-        """Server-sent events until the service stops. `words`: parameters of each question besides the statistic."""
+    async def events(self, recording: str, statistics: list[str], window: Window, words: dict[str, str]) -> AsyncIterator[str]:
+        """Server-sent events until the service stops. `words`: parameters of each question besides statistic and time."""
         before: Any = None
         quiet = 0
         while not self._stopping():
@@ -69,7 +93,7 @@ class Streams:
                     quiet = 0
                 if state != before:
                     for statistic in statistics:
-                        yield await self._shared(state, recording, statistic, words)
+                        yield await self._shared(state, recording, statistic, window, words)
                 before = state
             except Busy:
                 pass  # this second is left out; the next answer is of the whole window again
@@ -78,14 +102,15 @@ class Streams:
             quiet += 1
             await self._pause(begun)
 
-    async def _shared(self, state: Any, recording: str, statistic: str, words: dict[str, str]) -> str:
+    async def _shared(self, state: Any, recording: str, statistic: str, window: Window, words: dict[str, str]) -> str:
         """An answer as an event, made once for all streams that ask the same of the same state."""
-        key = (recording, statistic, *sorted(words.items()))
+        key = (recording, statistic, window, *sorted(words.items()))
         held = self._answers.get(key)
         if held is None or held[0] != state:
             if len(self._answers) > 4 * MOST_STREAMS:
                 self._answers.clear()
-            task = asyncio.create_task(self._answer({**words, "recording": recording, "statistic": statistic}))
+            asked = {**words, **window.words(state[0]), "recording": recording, "statistic": statistic}
+            task = asyncio.create_task(self._answer(asked))
             held = self._answers[key] = (state, task)
         return await asyncio.shield(held[1])
 
@@ -129,8 +154,8 @@ class StreamResponse(Response):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _write(self, send: Send) -> None:
-        async for text in self._events:
-            await asyncio.wait_for(send({"type": "http.response.body", "body": text.encode(), "more_body": True}), self._streams.patience)
+        async for one in self._events:
+            await asyncio.wait_for(send({"type": "http.response.body", "body": one.encode(), "more_body": True}), self._streams.patience)
         await asyncio.wait_for(send({"type": "http.response.body", "body": b""}), self._streams.patience)
 
 
@@ -166,12 +191,20 @@ def stream_path(streams: Streams) -> Callable[[Request], Any]:
         words.pop("statistic", None)
         for statistic in statistics:
             parse(statistic)
-        seconds = number(words, "seconds", 60, 1, LONGEST_WINDOW)
-        words.pop("seconds", None)
+        window = _window(words)
         recording = recording_of(streams.store, words)
-        words |= {"from": f"-{seconds}s", "interval": f"{-(-seconds // 600)}s"}
+        rest = {name: value for name, value in words.items() if name not in ("seconds", "interval")}
         if streams.open >= MOST_STREAMS:
             raise Busy
-        return StreamResponse(streams, streams.events(recording, statistics, words), body=request.method == "GET")
+        return StreamResponse(streams, streams.events(recording, statistics, window, rest), body=request.method == "GET")
 
     return endpoint
+
+
+def _window(words: Words) -> Window:
+    """The window that is asked for. UsageError for none that can be followed."""
+    seconds = number(words, "seconds", 60, 1, LONGEST_WINDOW)
+    interval = parse_duration(words["interval"]) if "interval" in words else -(-seconds // FEW_COLUMNS) * SECOND
+    if seconds * SECOND > MOST_COLUMNS * interval:
+        raise UsageError(f"that makes more than {MOST_COLUMNS} columns", where="interval", hint="follow less time, in longer columns")
+    return Window(seconds * SECOND, interval)

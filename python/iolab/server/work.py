@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 _T = TypeVar("_T")
@@ -43,3 +44,14 @@ class Workers:
 
     def _release(self) -> None:
         self._held -= 1
+
+
+def load() -> None:
+    """Load what the first answer needs, so that whoever asks waits for none of it."""
+    import pyarrow.compute
+    import pyarrow.parquet  # noqa: F401
+
+    from ..statistics.engine import Engine
+
+    with Engine(Path()) as engine:
+        engine.run("SELECT 1")

@@ -67,6 +67,8 @@ class Stack(_OverTime):
         rest: of all other keys together, None where there are none; rest_keys: how many; rest_total: their sum.
         averages: of each key, average: of all, where they are no quotients of totals.
         whole: the sum of all, where keys overlap or are parts of others (partitions beside disks) and do not add up to it.
+        adds_up: whether keys are parts of a whole. False where they overlap (a partition and its disk), or are things of which a mean
+        is taken (shares of several devices): then no sum of some of them says anything.
     """
 
     keys: list[str]
@@ -78,6 +80,7 @@ class Stack(_OverTime):
     averages: list[float] | None = None
     average: float | None = None
     whole: int | None = None
+    adds_up: bool = True
 
     @property
     def total(self) -> int:

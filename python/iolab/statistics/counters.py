@@ -190,7 +190,14 @@ def _over_time(asked: Statistic, counter: Counter, parts: Sequence[Part], found:
     rows.sort(key=lambda row: (-np.nan_to_num(row[3]), row[0]))
     return Stack(**common, keys=[row[0] for row in rows], values=np.array([row[1] for row in rows]).reshape(len(rows), window.columns),
                  totals=[row[2] for row in rows], rest=None, rest_keys=0, rest_total=0, averages=[row[3] for row in rows],
-                 average=average, whole=total)
+                 average=average, whole=total, adds_up=_add_up(asked, counter, parts, [row[0] for row in rows], held))
+
+
+def _add_up(asked: Statistic, counter: Counter, parts: Sequence[Part], keys: Sequence[str], held: set[str]) -> bool:
+    """Whether the keys of a stack are parts of a whole: no partition beside its disk, no total beside what it holds, no mean of several."""
+    if asked.breakdown == counter.object:
+        return not counter.mean and held.issuperset(keys) and (len(keys) < 2 or not any(part.hidden for part in parts))
+    return len(keys) < 2 or not any(part.hidden for part in parts)
 
 
 def _map(kept: Sequence[Spread], window: Window, notes: tuple[str, ...]) -> HeatCounts:

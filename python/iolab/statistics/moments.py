@@ -62,7 +62,8 @@ def _of_stack(answer: Stack, column: int, start: int, lost: int, top: int | None
     named: list[tuple[str | None, float]] = list(rows if top is None else rows[:top])
     others = sum(_known(value) for _, value in rows[len(named):]) + (0.0 if rest is None else _known(float(rest.values[column])))
     if others > 0:
-        named.append((None, others))
+        # what does not add up has others, but no number for them
+        named.append((None, others if answer.adds_up else math.nan))
     return Moment(start, recorded, lost, keys=tuple(named) if recorded else ())
 
 

@@ -32,7 +32,8 @@ class Row:
 
 
 def largest(answer: Stack, top: int | None) -> tuple[list[Row], Row | None]:
-    """(the largest keys, the others together, None where there are none)."""
+    """(the largest keys, the others together, None where there are none). Shares are averaged over the others; what does not add up for
+    another reason has no value there."""
     covered = answer.covered_ns / 1e9
     means = answer.averages or [total / covered if covered else math.nan for total in answer.totals]
     shown = len(answer.keys) if top is None else min(top, len(answer.keys))
@@ -46,6 +47,9 @@ def largest(answer: Stack, top: int | None) -> tuple[list[Row], Row | None]:
     if averaged(answer):
         # the sum of shares of different things is a share of nothing
         values, mean = values / left, mean / left
+    elif not answer.adds_up:
+        # what overlaps has no sum
+        values, total, mean = np.full_like(values, math.nan), 0, math.nan
     return kept, Row(OTHERS, values, total, mean, left)
 
 
@@ -69,7 +73,7 @@ def as_data(asked: Statistic, answer: Answer, top: int | None) -> dict[str, Any]
     if isinstance(answer, Series):
         return {**common, "kind": "series", "values": numbers(answer.values)}
     kept, rest = largest(answer, top)
-    return {**common, "kind": "stack", "keys": [{"key": row.key, **_row(row)} for row in kept],
+    return {**common, "kind": "stack", "adds_up": answer.adds_up, "keys": [{"key": row.key, **_row(row)} for row in kept],
             "others": None if rest is None else {"keys": rest.keys, **_row(rest)}}
 
 

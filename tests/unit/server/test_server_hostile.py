@@ -21,6 +21,7 @@ from iolab.server.desk import desk_in
 from iolab.server.serve import Listener
 from iolab.server.store import Store
 from support.service import TOKEN, Served, serving
+from support.waiting import PATIENCE
 
 HEADERS = {"authorization": f"Bearer {TOKEN}"}
 
@@ -31,7 +32,7 @@ def base(listener: Listener) -> str:
 
 def still_serves(listener: Listener) -> None:
     for _ in range(50):
-        answer = httpx.get(f"{base(listener)}/api/v1/query?recording=rec&statistic=io.ops", headers=HEADERS, timeout=20)
+        answer = httpx.get(f"{base(listener)}/api/v1/query?recording=rec&statistic=io.ops", headers=HEADERS, timeout=PATIENCE)
         if answer.status_code == 200:
             return
         time.sleep(0.1)
@@ -40,7 +41,7 @@ def still_serves(listener: Listener) -> None:
 
 def raw(listener: Listener, data: bytes) -> bytes:
     """What comes back for these bytes."""
-    with socket.create_connection(("127.0.0.1", listener.door.port), timeout=20) as one:
+    with socket.create_connection(("127.0.0.1", listener.door.port), timeout=PATIENCE) as one:
         try:
             one.sendall(data)
             return one.recv(4096)
@@ -94,7 +95,7 @@ def test_ten_thousand_requests_at_once(served: Served) -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.door.port)
             await gate.wait()
             writer.write(b"".join([(request + b"\r\n")] * (each - 1) + [request + b"Connection: close\r\n\r\n"]))
-            data = await asyncio.wait_for(reader.read(), 60)
+            data = await asyncio.wait_for(reader.read(), PATIENCE)
             for part in data.split(b"HTTP/1.1 ")[1:]:
                 statuses[part[:3]] += 1
             writer.close()
@@ -122,7 +123,7 @@ def test_a_document_that_does_not_come(recording: Path, tmp_path: Path, monkeypa
     with serving(desk) as listener:
         head = (f"PUT /api/v1/worksheets/one HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
                 "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
-        many = [socket.create_connection(("127.0.0.1", listener.door.port), timeout=20) for _ in range(50)]
+        many = [socket.create_connection(("127.0.0.1", listener.door.port), timeout=PATIENCE) for _ in range(50)]
         for each in many:
             each.sendall(head.encode())
         still_serves(listener)
@@ -157,7 +158,7 @@ def test_a_recorder_does_not_notice(tmp_path: Path) -> None:
             with serving(Store([place])) as listener:
                 request = f"{base(listener)}/api/v1/query?statistic=io.ops[latency]"
                 with ThreadPoolExecutor(80) as pool:
-                    answers = list(pool.map(lambda _: httpx.get(request, headers=HEADERS, timeout=60).status_code, range(80)))
+                    answers = list(pool.map(lambda _: httpx.get(request, headers=HEADERS, timeout=PATIENCE).status_code, range(80)))
             assert set(answers) <= {200, 503}
             assert answers.count(200) > 0
         finally:

@@ -28,10 +28,11 @@ from iolab.server.desk import desk_in
 from iolab.server.guard import POLICY, Door
 from iolab.server.reports import Reports
 from iolab.server.store import Store
-from iolab.server.work import Busy
+from iolab.server.work import Busy, Workers
 from support.fio_files import job, output
-from support.recordings import SECOND, START, events
+from support.recordings import SECOND, START, events, samples
 from support.service import TOKEN
+from support.waiting import PATIENCE
 
 API = "/api/v1"
 
@@ -82,9 +83,30 @@ def test_a_run_leads_to_its_report_and_back(client: TestClient, study: tuple[Pat
         place = urlsplit(first["href"])
         assert (place.scheme, place.netloc, place.path) == ("", "", "/")
         assert parse_qs(place.query) == {"recording": ["results/here"], "from": [str(START + number * 10 * SECOND)],
-                                         "to": [str(START + (number * 10 + 1) * SECOND)]}
+                                         "to": [str(START + (number * 10 + 1) * SECOND)], "graph": ["io.ops[latency]"]}
         assert [each["text"] for each in evidence]
         assert all(each["href"] is None for each in evidence)
+
+
+def test_the_way_back_shows_what_was_recorded(study: tuple[Path, list[str]], tmp_path: Path, door: Door,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html, "bundle_file", lambda name: "let x = 1;" if name.endswith(".js") else "p{}")
+    counted = shutil.copytree(study[0], tmp_path / "results", ignore=shutil.ignore_patterns("recordings"))
+    with RecordingWriter.create(counted / "recordings/here", host="", clock="realtime", origin={"kind": "run"}, live=False) as writer:
+        writer.mark(study[1][0], START, START + 10 * SECOND, "run", f"runs/{study[1][0]}")
+    with RecordingWriter.create(counted / "recordings/there", host="", clock="realtime", origin={"kind": "run"}, live=False) as writer:
+        writer.append_samples(samples(20))
+        writer.mark(study[1][0], START, START + 10 * SECOND, "run", f"runs/{study[1][0]}")
+    desk = desk_in(Store([counted]), tmp_path, tmp_path / "log")
+    client = TestClient(application(desk, door), base_url="http://127.0.0.1:8750", headers={"authorization": f"Bearer {TOKEN}"})
+    links = packed(client.get("/report/results").text, "iolab-details")["runs"][0]["links"]
+    places = {parse_qs(urlsplit(each["href"]).query)["recording"][0]: parse_qs(urlsplit(each["href"]).query)
+              for each in links if each["href"]}
+    assert "graph" not in places["results/here"], "nothing was recorded but the mark"
+    [graph] = places["results/there"]["graph"]
+    asked = client.get(f"{API}/query", params={"recording": "results/there", "statistic": graph, "from": places["results/there"]["from"],
+                                               "to": places["results/there"]["to"]})
+    assert asked.status_code == 200, asked.text
 
 
 def test_a_report_may_run_its_own_script_alone(client: TestClient) -> None:
@@ -117,28 +139,35 @@ def test_a_report_is_made_anew_when_its_evidence_changes(client: TestClient, stu
 
 def test_reports_that_take_long_leave_threads_for_questions(study: tuple[Path, list[str]], door: Door,
                                                             monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, go_on, made = threading.Event(), threading.Event(), []
+    go_on, made, looked, workers = threading.Event(), [], [], Workers()
+    held = Reports.held
 
     def slow(*_: Any) -> str:
         made.append(threading.current_thread().name)
-        begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(PATIENCE)
         return "<p>made</p>"
 
+    def counted(self: Reports, name: str) -> str | None:
+        looked.append(name)
+        return held(self, name)
+
     monkeypatch.setattr(Reports, "_made", slow)
+    monkeypatch.setattr(Reports, "held", counted)
     monkeypatch.setattr("iolab.server.reports.MOST_WAITING", 5)
-    app = application(Store([study[0]]), door)
+    app = application(Store([study[0]]), door, workers=workers)
 
     async def asked() -> tuple[int, list[int], int]:
         transport = httpx.ASGITransport(app=app)
         headers = {"authorization": f"Bearer {TOKEN}"}
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8750", headers=headers) as client:
             reports = [asyncio.create_task(client.get("/report/results")) for _ in range(5)]
-            while not begun.is_set():
+            # each looked once, and the one that makes it once more; nothing else is under way
+            while not (len(looked) == 6 and made and workers._held == 1):
                 await asyncio.sleep(0.01)
-            await asyncio.sleep(0.2)
-            question = await asyncio.wait_for(client.get(f"{API}/query", params={"statistic": "io.ops"}), 10)
-            more = await asyncio.wait_for(client.get("/report/results"), 10)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            question = await asyncio.wait_for(client.get(f"{API}/query", params={"statistic": "io.ops"}), PATIENCE)
+            more = await asyncio.wait_for(client.get("/report/results"), PATIENCE)
             go_on.set()
             return question.status_code, [each.status_code for each in await asyncio.gather(*reports)], more.status_code
 

@@ -56,7 +56,9 @@ class Growing(FakeClock):
             self._made += 1
             self.writer.tick(START + self._made * SECOND)
         if self._made == self._seconds:
-            if self._ends == "close":
+            if self._ends == "close slowly":
+                super().sleep(1.5)
+            if self._ends.startswith("close"):
                 self.writer.close()
             elif self._ends == "kill":
                 self.writer._lock.close()
@@ -81,6 +83,15 @@ def test_a_series_has_each_second_once_and_as_it_is_afterwards(tmp_path: Path) -
     assert isinstance(after, Series)
     assert [each["value"] for each in found] == after.values.tolist()
     assert said == []
+
+
+@pytest.mark.parametrize("name", ["io.ops", "io.ops[op]", "io.utilization[device]"])
+def test_the_while_that_closing_takes_has_no_columns(tmp_path: Path, name: str) -> None:
+    found, _ = followed(Growing(tmp_path / "r", 5, ends="close slowly"), name)
+    after = query(Recording(tmp_path / "r"), name, interval_ns=SECOND)
+    assert isinstance(after, Series | Stack)
+    assert [each["t0_ns"] for each in found] == list(range(after.t0_ns, after.until_ns, SECOND)) == [START + at * SECOND for at in range(5)]
+    assert Recording(tmp_path / "r").facts.sessions[-1]["until_ns"] > START + 6 * SECOND
 
 
 @pytest.mark.parametrize("name", ["io.ops[op]", "io.bytes[process]", "io.ops[latency]", "io.ops[op=write][size]"])

@@ -31,6 +31,7 @@ export class Changes implements Content {
 	readonly interval: number;
 	readonly columns: number;
 	readonly hatched: [number, number][];
+	readonly idle = [];
 	readonly lost: readonly [number, number][] = [];
 	readonly axis: Axis;
 	#scale: Scale | null = null;

@@ -15,8 +15,10 @@ export interface Content {
 	readonly origin: number;
 	readonly interval: number;
 	readonly columns: number;
-	/** Spans in which nothing is known. */
+	/** Spans in which nothing was recorded. */
 	readonly hatched: readonly Readonly<[number, number]>[];
+	/** Spans without any I/O though some was due. */
+	readonly idle: readonly Readonly<[number, number]>[];
 	/** (column, records lost); 0 where nobody knows how many. */
 	readonly lost: readonly Readonly<[number, number]>[];
 	/** The cells that were painted last, null where there are none: a mark is grown to whole ones. */

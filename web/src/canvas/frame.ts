@@ -50,6 +50,48 @@ export function paintHatch(
 	}
 }
 
+/** Spans that follow each other and are apart, of the same time as these. */
+export function joined(spans: readonly Readonly<[number, number]>[]): [number, number][] {
+	const found: [number, number][] = [];
+	for (const [from, to] of spans.toSorted((one, other) => one[0] - other[0])) {
+		const last = found.at(-1);
+		if (last && from <= last[1]) last[1] = Math.max(last[1], to);
+		else if (to > from) found.push([from, to]);
+	}
+	return found;
+}
+
+/** Of these spans what lies in the part of time that is shown. */
+export const inside = (spans: readonly Readonly<[number, number]>[], { from, to }: Span): [number, number][] =>
+	spans.flatMap(([first, last]): [number, number][] =>
+		last > from && first < to ? [[Math.max(first, from), Math.min(last, to)]] : [],
+	);
+
+/** Hatch spans, and say what that means in those that have room for the words. */
+export function paintBlank(
+	context: CanvasRenderingContext2D,
+	frame: Frame,
+	spans: readonly Readonly<[number, number]>[],
+	words: string,
+): void {
+	const { box, span, colours } = frame;
+	const shown = inside(spans, span);
+	paintHatch(context, frame, shown);
+	context.font = FONT;
+	context.textAlign = "center";
+	context.textBaseline = "middle";
+	const wide = context.measureText(words).width + 16;
+	for (const [from, to] of shown) {
+		const [left, right] = [xPixel(box, span, from), xPixel(box, span, to)];
+		if (right - left < wide + 16 || box.height < 40) continue;
+		const [x, y] = [(left + right) / 2, box.top + box.height / 2];
+		context.fillStyle = colours.background;
+		context.fillRect(x - wide / 2, y - 10, wide, 20);
+		context.fillStyle = colours.faint;
+		context.fillText(words, x, y);
+	}
+}
+
 /** Records lost, (column, how many) added up by cells of so many columns: 0 where nobody knows how many. */
 export function lostBars(
 	lost: readonly Readonly<[number, number]>[],

@@ -7,7 +7,7 @@ import { greys, pixel } from "./hues";
 import { paintLegend } from "./legend";
 import { mixtureOf } from "./mixture";
 import { paintOverlays } from "./overlays";
-import { hatched, paintBitmap, valueTicks } from "./paint";
+import { paintBitmap, valueTicks } from "./paint";
 import { placeOf } from "./rows";
 import { type Kind, type Scale, scaleOf } from "./scale";
 import type { Axis, Box, Span, YScale } from "./spaces";
@@ -22,6 +22,8 @@ export interface Part {
 
 /** What is painted of a map, and how. */
 export interface Look {
+	/** Columns in which nothing was recorded, (first, one past the last). */
+	blank: readonly Readonly<[number, number]>[];
 	/** What the map is of: a look at something else has its own axis and scale. */
 	about: string;
 	group: HeatMapGroup;
@@ -64,6 +66,7 @@ export class Heat implements Content {
 	readonly interval: number;
 	readonly columns: number;
 	readonly hatched: [number, number][];
+	readonly idle: [number, number][];
 	readonly lost: readonly [number, number][];
 	#cells: Cells | null = null;
 	#seen = { above: 0, below: 0, total: 0 };
@@ -75,7 +78,12 @@ export class Heat implements Content {
 		this.origin = look.origin;
 		this.interval = look.group.interval_ns;
 		this.columns = look.group.columns;
-		this.hatched = hatched(look.group, look.map);
+		const times = ([from, past]: Readonly<[number, number]>): [number, number] => [
+			from * this.interval,
+			past * this.interval,
+		];
+		this.hatched = look.blank.map(times);
+		this.idle = look.map.gaps.map(times);
 		this.lost = look.map.lost;
 	}
 

@@ -1,7 +1,16 @@
-import type { SeriesAnswer, StackAnswer } from "../generated/api";
+import type { PercentilesAnswer, SeriesAnswer, StackAnswer } from "../generated/api";
 import type { Frame } from "./frame";
 import { HUES, REST } from "./hues";
 import { type Box, type Span, xPixel } from "./spaces";
+
+/** Numbers over time: one, one for each value of a field, or the percentiles of a map. */
+export type Numbered = SeriesAnswer | StackAnswer | PercentilesAnswer;
+
+/** The values over time of an answer's first line, which say how many columns it has. */
+export function valuesOf(answer: Numbered): readonly (number | null)[] {
+	if (answer.kind === "series") return answer.values;
+	return (answer.keys[0] ?? (answer.kind === "stack" ? answer.others : null))?.values ?? [];
+}
 
 /** A number over time with its colour; null where nothing was recorded. */
 export interface Layer {
@@ -14,10 +23,12 @@ export interface Layer {
 export const OTHERS = "all others";
 
 /** The layers of an answer, from the bottom up, each in its colour. */
-export function layersOf(answer: SeriesAnswer | StackAnswer, colour: (key: string) => string): Layer[] {
+export function layersOf(answer: Numbered, colour: (key: string) => string): Layer[] {
 	if (answer.kind === "series") return [{ name: answer.statistic, colour: HUES[0] ?? REST, values: answer.values }];
 	const shown = answer.keys.map(({ key, values }) => ({ name: key, colour: colour(key), values }));
-	return answer.others ? [...shown, { name: OTHERS, colour: REST, values: answer.others.values }] : shown;
+	return answer.kind === "stack" && answer.others && answer.others.mean !== null
+		? [...shown, { name: OTHERS, colour: REST, values: answer.others.values }]
+		: shown;
 }
 
 /** The upper edges of layers that stand on each other: of each layer and column, null where nothing was recorded. */
@@ -47,6 +58,24 @@ export function mostOf(values: readonly (readonly (number | null)[])[], first: n
 	for (const row of values)
 		for (let c = Math.max(0, first); c < Math.min(past, row.length); c++) most = Math.max(most, row[c] ?? 0);
 	return most;
+}
+
+/** The least of the values above zero in columns from `first` up to `past`, 0 where there are none. */
+export function leastOf(values: readonly (readonly (number | null)[])[], first: number, past: number): number {
+	let least = Number.POSITIVE_INFINITY;
+	for (const row of values)
+		for (let c = Math.max(0, first); c < Math.min(past, row.length); c++) {
+			const value = row[c] ?? 0;
+			if (value > 0) least = Math.min(least, value);
+		}
+	return Number.isFinite(least) ? least : 0;
+}
+
+/** The begin of a logarithmic axis that holds a value: a round number below it. */
+export function flooring(least: number): number {
+	if (!(least > 0)) return 1;
+	const power = 10 ** Math.floor(Math.log10(least / 1.04));
+	return ([5, 2, 1].find((each) => each * power <= least / 1.04) ?? 1) * power;
 }
 
 const LADDER = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10];

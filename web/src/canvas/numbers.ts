@@ -1,16 +1,30 @@
-import type { SeriesAnswer, StackAnswer } from "../generated/api";
 import type { ThemeColours } from "../generated/heatmap";
 import type { Content, Words } from "./content";
 import type { Frame } from "./frame";
-import { ceiling, columnsIn, type Layer, layersOf, mostOf, paintLayer, runs, stacked } from "./lines";
-import { type Axis, type Box, type Span, yPixel } from "./spaces";
-import { linearTicks, type Tick } from "./ticks";
+import {
+	ceiling,
+	columnsIn,
+	flooring,
+	type Layer,
+	layersOf,
+	leastOf,
+	mostOf,
+	type Numbered,
+	paintLayer,
+	runs,
+	stacked,
+	valuesOf,
+} from "./lines";
+import { type Axis, type Box, type Span, type YScale, yPixel } from "./spaces";
+import { linearTicks, logTicks, type Tick, type Unit } from "./ticks";
 
 /** What is painted of numbers over time, and how. */
 export interface NumbersLook {
-	answer: SeriesAnswer | StackAnswer;
+	answer: Numbered;
 	/** Whether layers stand on each other. */
 	stacked: boolean;
+	/** Of the vertical axis; what stands on each other begins at zero. */
+	scale: YScale;
 	highlights: readonly string[];
 	mode: "highlight" | "isolate" | "exclude" | "rainbow";
 	colour: (key: string) => string;
@@ -44,11 +58,13 @@ export class Numbers implements Content {
 	readonly columns: number;
 	readonly hatched: [number, number][];
 	readonly lost: readonly [number, number][];
+	readonly idle = [];
 	readonly cells = null;
 	readonly layers: Layer[];
 	readonly #behind: Layer[];
 	/** Values where layers are painted, those behind last. */
 	readonly #edges: (readonly (number | null)[])[];
+	#low = 0;
 	#high = 1;
 
 	constructor(readonly look: NumbersLook) {
@@ -59,28 +75,35 @@ export class Numbers implements Content {
 		this.#edges = look.stacked ? stacked([...layers, ...behind]) : [...layers, ...behind].map((layer) => layer.values);
 		this.origin = answer.t0_ns;
 		this.interval = answer.interval_ns;
-		const values = answer.kind === "series" ? answer.values : (answer.keys[0]?.values ?? answer.others?.values ?? []);
+		const values = valuesOf(answer);
 		this.columns = values.length;
-		this.hatched = gapsOf(values).map(([from, to]) => [from * this.interval, to * this.interval]);
+		// a percentile is lacking as well where there was no I/O
+		const blank = answer.kind === "percentiles" ? answer.gaps : gapsOf(values);
+		this.hatched = blank.map(([from, to]) => [from * this.interval, to * this.interval]);
 		this.lost = answer.lost_by_column;
 	}
 
 	get axis(): Axis {
-		return { low: 0, high: this.#high, scale: "linear" };
+		return { low: this.#low, high: this.#high, scale: this.#low > 0 ? "log" : "linear" };
 	}
 
 	settle(shown: Span): boolean {
 		const [first, past] = columnsIn(shown, this.interval, this.columns);
-		const high = ceiling(mostOf(this.#edges.slice(0, this.layers.length), first, past));
-		if (high === this.#high) return false;
+		const edges = this.#edges.slice(0, this.layers.length);
+		const high = ceiling(mostOf(edges, first, past));
+		const least = this.look.scale === "log" && !this.look.stacked ? leastOf(edges, first, past) : 0;
+		const low = least > 0 ? flooring(least) : 0;
+		if (high === this.#high && low === this.#low) return false;
 		this.#high = high;
+		this.#low = low;
 		return true;
 	}
 
 	ticks(): Tick[] {
 		const { unit } = this.look.answer;
+		if (this.#low > 0) return logTicks(this.#low, this.#high, 9, unitOf(unit));
 		const [factor, after] = unit === "1" ? [100, " %"] : [1, unit.endsWith("/s") ? "/s" : ""];
-		const found = linearTicks(0, factor * this.#high, 6, unit.startsWith("B") ? "B" : "");
+		const found = linearTicks(0, factor * this.#high, 6, unitOf(unit));
 		return found.map(({ value, label }) => ({ value: value / factor, label: value > 0 ? `${label}${after}` : "0" }));
 	}
 
@@ -133,6 +156,9 @@ export class Numbers implements Content {
 		return best && Number.isFinite(distance(best)) ? best.name : "";
 	}
 }
+
+/** The unit of an axis: that of a number per second without the second. */
+const unitOf = (unit: string): Unit => (unit === "ns" ? "ns" : unit.startsWith("B") ? "B" : "");
 
 /** Runs of columns in which nothing was recorded. */
 function gapsOf(values: readonly (number | null)[]): [number, number][] {

@@ -62,6 +62,47 @@ export interface Breakdown {
 	kind: "stack" | "heat";
 }
 
+/**
+ * A value over one range of time and over another one: mean and other_mean over what was recorded of them; change: the first less the
+ * second; ratio: the first by the second, null where that is 0. values, other_values: by column from the begin of each range.
+ */
+export interface Change {
+	key: string;
+	mean: number | null;
+	other_mean: number | null;
+	change: number | null;
+	ratio: number | null;
+	values: (number | null)[];
+	other_values: (number | null)[];
+}
+
+/**
+ * Two ranges of time of a number, or of a number for each key, of equal length and both widened to whole columns.
+ *
+ * `whole`: of all keys together, its key is empty; `keys`: those that changed most first, `left` how many more there are. Values are per
+ * second (levels and shares: on average), null where nothing was recorded, or where a key is among those that are not told apart.
+ * covered_ns, other_covered_ns: how much of each range was recorded.
+ */
+export interface Changes {
+	schema: 1;
+	kind: "changes";
+	statistic: string;
+	unit: string;
+	interval_ns: number;
+	columns: number;
+	from_ns: number;
+	until_ns: number;
+	other_from_ns: number;
+	other_until_ns: number;
+	covered_ns: number;
+	other_covered_ns: number;
+	adds_up: boolean;
+	whole: Change;
+	keys: Change[];
+	left: number;
+	notes: string[];
+}
+
 /** Run a command by its name; which ones there are was said when the service was started. */
 export interface Command {
 	do: "command";
@@ -109,7 +150,11 @@ export interface DimensionShares {
 	left_outside: number;
 }
 
-/** A heat map made ready for the page's canvas. `group` is null where no event has such a value. */
+/**
+ * A heat map made ready for the page's canvas. `group` is null where no event has such a value.
+ *
+ * gaps: (first, one past the last) column in which nothing was recorded; they may reach beyond the columns, to either side.
+ */
 export interface DrawnMap {
 	schema: 1;
 	kind: "map";
@@ -118,6 +163,7 @@ export interface DrawnMap {
 	interval_ns: number;
 	events: number;
 	notes: string[];
+	gaps: [number, number][];
 	group: HeatMapGroup | null;
 }
 
@@ -148,7 +194,8 @@ export interface Extremes {
 /**
  * A graph as plain data.
  *
- * painter, scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field whose values the left panel lists, or "".
+ * painter: "" leaves it to the answer: a heat map, areas of what adds up, lines of all else; "line" is one number where the statistic is
+ * a map, "percentiles" its percentiles over time. scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field whose values the left panel lists, or "".
  * rows: vertical zoom. overlays: percentiles and mean over a heat map. width: columns of the page; height: of the plot, in CSS pixels.
  * synced: whether it shows the worksheet's time, otherwise its own `span`.
  */
@@ -156,7 +203,7 @@ export interface GraphSpec {
 	id: string;
 	statistic: string;
 	source: string;
-	painter: "" | "line" | "stack" | "heat";
+	painter: "" | "line" | "stack" | "heat" | "percentiles";
 	by: string;
 	highlights: string[];
 	mode: "highlight" | "isolate" | "exclude" | "rainbow";
@@ -278,18 +325,28 @@ export interface KeepChange {
 	statistic: string;
 }
 
-/** Remove what is kept of a statistic from before a moment, ns on the recording's clock. */
+/** Limits of all that is kept of a recording: bytes on disk, share of all CPU time (0.05 is 5 %), null for any; by tier, seconds. */
+export interface KeepLimits {
+	recording: string;
+	bytes: number | null;
+	cpu_share: number | null;
+	retention: Record<string, number>;
+}
+
+/** Remove what is kept of a statistic from before a moment, ns on the recording's clock, in a tier and those shorter than it. */
 export interface KeepPrune {
 	recording: string;
 	statistic: string;
 	before_ns: number;
+	tier: "1s" | "1m" | "1h";
 }
 
-/** Statistics that are kept of a recording; none of a trace. */
+/** Statistics that are kept of a recording, and their limits; none of a trace. */
 export interface Kept {
 	schema: 1;
 	recording: string;
 	kept: KeptFacts[];
+	limits: KeptLimits | null;
 }
 
 /**
@@ -311,6 +368,18 @@ export interface KeptFacts {
 	segments: number;
 	tiers: KeptTier[];
 	gaps: ([number, number | null])[];
+}
+
+/**
+ * What all of them may take together, null for no limit; for how many seconds each tier stays; what they take on disk now.
+ * pending: whether the recorder has not taken the limits up yet.
+ */
+export interface KeptLimits {
+	bytes: number | null;
+	cpu_share: number | null;
+	retention: Record<string, number>;
+	used_bytes: number;
+	pending: boolean;
 }
 
 /** What is kept in columns of one length, and for how long; times in ns on the recording's clock, null where there is nothing. */
@@ -347,6 +416,13 @@ export interface Layers {
 	map: DrawnMap;
 }
 
+/** A number over time, and over all of it. */
+export interface Line {
+	key: string;
+	mean: number | null;
+	values: (number | null)[];
+}
+
 /** So many seconds up to now. */
 export interface Live {
 	live: number;
@@ -367,13 +443,18 @@ export interface Loss {
 	words: string;
 }
 
-/** Losses in the order they were noted; `totals` by kind over all of them; `left`: how many earlier ones are not listed. */
+/**
+ * Losses in the order they were noted; `totals` by kind over all of them; `left`: how many earlier ones are not listed.
+ *
+ * recorded: (from, until) in ns when it was recorded, as far as that is still there; empty where nobody knows, as of traces.
+ */
 export interface Losses {
 	schema: 1;
 	recording: string;
 	losses: Loss[];
 	totals: Record<string, number>;
 	gaps: [number, number][];
+	recorded: [number, number][];
 	left: number;
 }
 
@@ -426,6 +507,26 @@ export interface OverlayLevel {
 export interface PartCounts {
 	name: string;
 	cells: SparseCounts;
+}
+
+/**
+ * A heat map as lines over time: percentiles, the largest value and the mean of each column, null where there was no I/O; `mean` of a
+ * line is that of all of the time together, never an average of columns. `gaps`: (first, one past the last) column in which nothing was
+ * recorded; they may reach beyond the columns, to either side.
+ */
+export interface PercentilesAnswer {
+	schema: 1;
+	kind: "percentiles";
+	statistic: string;
+	t0_ns: number;
+	interval_ns: number;
+	y: string;
+	unit: "ns" | "B" | "";
+	events: number;
+	keys: Line[];
+	notes: string[];
+	lost_by_column: [number, number][];
+	gaps: [number, number][];
 }
 
 /** Why there is no answer: what happened, and what to do about it (empty where nothing can be done). */
@@ -531,12 +632,17 @@ export interface Span {
 
 /** Counts by column: those of column c are `rows[k]`, `counts[k]` for k from `starts[c]` to `starts[c + 1]`. */
 export interface SparseCounts {
-	starts: number[];
-	rows: number[];
-	counts: number[];
+	starts: ArrayLike<number>;
+	rows: ArrayLike<number>;
+	counts: ArrayLike<number>;
 }
 
-/** A number over time for each key, largest first. */
+/**
+ * A number over time for each key, largest first.
+ *
+ * adds_up: whether keys are parts of a whole. False where they overlap (a partition and its disk) or are shares of several things: no
+ * sum of them says anything; of the first kind `others` then has no numbers, of the second an average.
+ */
 export interface StackAnswer {
 	schema: 1;
 	statistic: string;
@@ -552,6 +658,7 @@ export interface StackAnswer {
 	notes: string[];
 	lost_by_column: [number, number][];
 	kind: "stack";
+	adds_up: boolean;
 	keys: Layer[];
 	others: Others | null;
 }

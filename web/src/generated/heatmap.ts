@@ -75,9 +75,9 @@ export interface PartCounts {
 
 /** Counts by column: those of column c are `rows[k]`, `counts[k]` for k from `starts[c]` to `starts[c + 1]`. */
 export interface SparseCounts {
-	starts: number[];
-	rows: number[];
-	counts: number[];
+	starts: ArrayLike<number>;
+	rows: ArrayLike<number>;
+	counts: ArrayLike<number>;
 }
 
 /** Colours for canvases; palettes are `rrggbb` after each other, from few to many, or far fewer to far more. */

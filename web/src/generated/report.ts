@@ -256,9 +256,9 @@ export interface Sentence {
 
 /** Counts by column: those of column c are `rows[k]`, `counts[k]` for k from `starts[c]` to `starts[c + 1]`. */
 export interface SparseCounts {
-	starts: number[];
-	rows: number[];
-	counts: number[];
+	starts: ArrayLike<number>;
+	rows: ArrayLike<number>;
+	counts: ArrayLike<number>;
 }
 
 /** Series that share an axis: a quantity as a whole and by device, in the unit named; `note` says what was thinned. */

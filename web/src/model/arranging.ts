@@ -22,6 +22,10 @@ export function resize(spec: GraphSpec, height: number): void {
 	edit(spec.id, { height: Math.round(Math.max(LOWEST, Math.min(HIGHEST, height))) });
 }
 
+/** A graph's place on the page, null while it has none. */
+export const homeOf = (id: string): HTMLElement | null =>
+	document.querySelector<HTMLElement>(`[data-graph="${CSS.escape(id)}"]`);
+
 /** The next graph (or the one before, -1) becomes the one that keys act on. */
 export function step(by: number): void {
 	const { graphs } = sheet.value;
@@ -30,5 +34,5 @@ export function step(by: number): void {
 	const next = graphs[now < 0 ? 0 : (now + by + graphs.length) % graphs.length];
 	if (!next) return;
 	focus.value = next.id;
-	document.querySelector<HTMLElement>(`[data-graph="${CSS.escape(next.id)}"]`)?.focus();
+	homeOf(next.id)?.focus();
 }

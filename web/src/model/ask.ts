@@ -1,11 +1,12 @@
-import type { DrawnMap, Problem, SeriesAnswer, StackAnswer, Tick } from "../generated/api";
+import type { DrawnMap, PercentilesAnswer, Problem, SeriesAnswer, StackAnswer, Tick } from "../generated/api";
+import { decodeHeat, MEDIA_TYPE } from "./binary";
 import { answerHeld, inlined } from "./offline";
 
 /** After so many ms is asked again what did not reach the service, or what it had no time for. */
 export const AGAIN = 2000;
 
 /** What is drawn: numbers over time, one or several, or a heat map. */
-export type Drawable = SeriesAnswer | StackAnswer | DrawnMap;
+export type Drawable = SeriesAnswer | StackAnswer | DrawnMap | PercentilesAnswer;
 
 /** Parameters of a question; those that are null or "" are left out, lists are repeated. */
 export type Words = Record<string, string | number | null | undefined | readonly string[]>;
@@ -56,9 +57,10 @@ export async function ask<T>(path: string, words: Words = {}, signal?: AbortSign
 	underWay.set(name, (underWay.get(name) ?? 0) + 1);
 	try {
 		const response = await reach(address(path, words), {
-			headers: { accept: "application/json" },
+			headers: { accept: `${MEDIA_TYPE}, application/json` },
 			signal: signal ?? null,
 		});
+		if (response.headers.get("content-type") === MEDIA_TYPE) return decodeHeat(await response.arrayBuffer()) as T;
 		return (await response.json()) as T;
 	} catch (error) {
 		known.delete(name);

@@ -3,11 +3,14 @@ import { AGAIN, ask, type Drawable, question, Refusal, type Words } from "./ask"
 import { intervalOf, snapped } from "./columns";
 import { following, streamedSeconds, TOP } from "./following";
 import { type Held, heldOf, keepOnly, show, unreachable } from "./held";
+import { askedOf, drawnOf } from "./painters";
 import { type GraphSpec, sheet, spanOf } from "./worksheet";
 
 /** A graph that moves is asked for when it has rested so long, in ms, and at the latest so long after it began to move. */
 const REST = 120;
 const LATEST = 500;
+/** A graph is about so many pixels wide. */
+const PIXELS = 1200;
 
 /** What a graph shows: null before the first answer. The last one stays until the next is there. */
 export const answerOf = (spec: GraphSpec): Signal<Drawable | null> => heldOf(spec.id).answer;
@@ -23,14 +26,18 @@ export function wordsOf(spec: GraphSpec): Words {
 	const span = spanOf(spec);
 	const interval = intervalOf(span);
 	const { from, until } = snapped(span, interval);
-	const { statistic, source } = spec;
+	const { source } = spec;
+	const statistic = askedOf(spec);
 	const { recording } = sheet.value;
 	// a clock that begins at 0 has no moment before it, though the page shows some room there
 	const first = from < 0n ? 0n : from;
 	const last = until > first ? until : first + BigInt(interval);
 	const time = { from: String(first), to: String(last), interval: `${interval}ns` };
-	return { recording, statistic, source, ...time, top: TOP, drawn: "true" };
+	return { recording, statistic, source, ...time, top: TOP, drawn: drawnOf(spec) };
 }
+
+/** The same without percentiles and mean where these are not shown. */
+const questionOf = (spec: GraphSpec): Words => ({ ...wordsOf(spec), lines: spec.overlays ? null : "false" });
 
 /** Keep all graphs answered, by the stream as far as they follow what is recorded; what is returned ends it. */
 export function feed(): () => void {
@@ -49,7 +56,7 @@ function renew(): void {
 		const held = heldOf(spec.id);
 		const live = streamedSeconds(spec);
 		const key =
-			live > 0 ? question("live", { recording, statistic: spec.statistic, live }) : question("query", wordsOf(spec));
+			live > 0 ? question("live", { recording, statistic: askedOf(spec), live }) : question("query", questionOf(spec));
 		const about = question("", { recording, statistic: spec.statistic, source: spec.source });
 		const other = held.about !== about;
 		if (held.asked === key || (!other && tooSoon(spec, held))) continue;
@@ -76,14 +83,15 @@ function schedule(id: string, held: Held): void {
 	held.timer = setTimeout(() => void fetchAnswer(id, held), wait);
 }
 
-/** Whether a graph that follows without the stream was asked for less than a column ago. */
+/** Whether a graph that follows without the stream was asked for so lately that hardly a pixel has passed, or less than a column. */
 function tooSoon(spec: GraphSpec, held: Held): boolean {
 	const { time } = sheet.value;
 	if (!spec.synced || !("live" in time) || streamedSeconds(spec) > 0) return false;
+	const span = spanOf(spec);
 	return (
 		held.answer.peek() !== null &&
 		held.asked.startsWith("query") &&
-		Date.now() - held.at < intervalOf(spanOf(spec)) / 1e6
+		Date.now() - held.at < Math.max(intervalOf(span), (span.until - span.from) / PIXELS) / 1e6
 	);
 }
 
@@ -97,7 +105,7 @@ async function fetchAnswer(id: string, held: Held): Promise<void> {
 	try {
 		const answer = await ask<Drawable>(
 			"query",
-			untracked(() => wordsOf(spec)),
+			untracked(() => questionOf(spec)),
 			stop.signal,
 		);
 		if (stop.signal.aborted) return;

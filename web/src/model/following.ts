@@ -1,18 +1,20 @@
 import { computed, effect, untracked } from "@preact/signals";
-import { follow, type Heard } from "./ask";
+import { follow, type Heard, type Words } from "./ask";
+import { intervalOf } from "./columns";
 import { forgetAsked, heldOf, refusal, show, unreachable } from "./held";
 import { inlined } from "./offline";
-import { type GraphSpec, MOST, recordings, sheet, tick } from "./worksheet";
+import { hasPercentiles } from "./painters";
+import { type GraphSpec, MOST, recordings, SECOND, sheet, tick } from "./worksheet";
 
 /** Keys of a breakdown that an answer names; the rest is added up. */
 export const TOP = 30;
-/** Seconds that a stream follows at most; what is longer is asked for anew. */
-const LONGEST = 3600;
+/** Seconds that a stream follows at most; what is longer moves slowly, and is asked for anew now and then. */
+const LONGEST = 600;
 
 /** The seconds up to now that the stream brings for a graph, 0 where it brings none. */
 export function streamedSeconds(spec: GraphSpec): number {
 	const { time } = sheet.value;
-	if (!spec.synced || spec.source || !("live" in time) || time.live > LONGEST) return 0;
+	if (!spec.synced || spec.source || hasPercentiles(spec) || !("live" in time) || time.live > LONGEST) return 0;
 	return grows.value ? time.live : 0;
 }
 
@@ -29,14 +31,16 @@ const wanted = computed(() => {
 	const followed = graphs.filter((each) => streamedSeconds(each) > 0);
 	const names = new Set(followed.map((each) => heldOf(each.id).name.value).filter(Boolean));
 	const seconds = followed[0] ? streamedSeconds(followed[0]) : 1;
-	return JSON.stringify({ recording, statistic: [...names].sort().slice(0, MOST), seconds });
+	const interval = `${intervalOf({ from: 0, until: seconds * SECOND })}ns`;
+	const lines = followed.some((each) => each.overlays) ? "" : "false";
+	return JSON.stringify({ recording, statistic: [...names].sort().slice(0, MOST), seconds, interval, lines });
 });
 
 /** Follow the recording by one stream; what is returned ends it. `back` is called when the service is there again. */
 export function following(back: () => void): () => void {
 	return effect(() => {
 		if (!wanted.value) return undefined;
-		const words = JSON.parse(wanted.value) as { recording: string; statistic: string[]; seconds: number };
+		const words = JSON.parse(wanted.value) as Words;
 		const end = follow({ ...words, top: TOP, drawn: "true" }, heard(back));
 		return () => {
 			refusal.value = "";

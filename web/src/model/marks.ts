@@ -3,8 +3,9 @@ import type { Losses, Mark, Marks } from "../generated/api";
 import { ask } from "./ask";
 import { facts, type Span, sheet } from "./worksheet";
 
-/** The marks of the recording that is shown, and the times in which nothing was recorded. */
-const found = signal<{ found: Mark[]; left: number; gaps: Span[] }>({ found: [], left: 0, gaps: [] });
+/** The marks of the recording that is shown, the times in which nothing was recorded, and those in which it was, where that is known. */
+const NOTHING = { found: [] as Mark[], left: 0, gaps: [] as Span[], recorded: [] as Span[] };
+const found = signal(NOTHING);
 
 export const marks = {
 	get value() {
@@ -25,7 +26,7 @@ export function followMarks(): () => void {
 	const ends = [
 		effect(() => {
 			if (!recording.value) return;
-			found.value = { found: [], left: 0, gaps: [] };
+			found.value = NOTHING;
 			void load(recording.value);
 		}),
 		effect(() => {
@@ -43,7 +44,8 @@ async function load(recording: string): Promise<void> {
 	try {
 		const [named, lost] = await Promise.all([ask<Marks>("marks", { recording }), ask<Losses>("losses", { recording })]);
 		if (recording !== sheet.peek().recording) return;
-		found.value = { found: named.marks, left: named.left, gaps: lost.gaps.map(([from, until]) => ({ from, until })) };
+		const spans = (list: [number, number][]) => list.map(([from, until]) => ({ from, until }));
+		found.value = { found: named.marks, left: named.left, gaps: spans(lost.gaps), recorded: spans(lost.recorded) };
 	} catch {
 		// a page without marks is still a page; what is wrong with the recording is said elsewhere
 	}

@@ -96,7 +96,7 @@ function centre(): number {
 	return at >= span.from && at < span.until ? at : middleOf(span);
 }
 
-let visited = { question: "", moments: [] as Span[], next: 0 };
+let visited = { question: "", moments: Promise.resolve<Span[]>([]), next: 0 };
 
 /** Select the moment of the least or largest value that a graph shows; asked again, the next one. */
 export async function jump(spec: GraphSpec, kind: "max" | "min"): Promise<void> {
@@ -106,21 +106,25 @@ export async function jump(spec: GraphSpec, kind: "max" | "min"): Promise<void> 
 	);
 	const words = { recording, statistic, source, from, to, interval, kind, count: MOMENTS };
 	const name = question("extremes", words);
+	if (visited.question !== name) {
+		const moments = ask<Extremes>("extremes", words).then((found) =>
+			found.moments.map((each) => ({ from: each.from_ns, until: each.until_ns })),
+		);
+		visited = { question: name, moments, next: 0 };
+	}
+	const mine = visited;
+	const place = mine.next++;
 	try {
-		if (visited.question !== name) {
-			const { moments } = await ask<Extremes>("extremes", words);
-			visited = {
-				question: name,
-				moments: moments.map((each) => ({ from: each.from_ns, until: each.until_ns })),
-				next: 0,
-			};
-		}
-		const found = visited.moments[visited.next++ % Math.max(1, visited.moments.length)];
+		const moments = await mine.moments;
+		// of several wishes the last one counts
+		if (visited !== mine || mine.next > place + 1) return;
+		const found = moments[place % Math.max(1, moments.length)];
 		refused.value = found ? "" : "Nothing was recorded in this time.";
 		if (!found) return;
 		cursor.value = found;
 		edit(spec.id, { panel: "second" });
 	} catch (error) {
+		if (visited === mine) visited = { ...mine, question: "" };
 		refused.value = error instanceof Error ? error.message : String(error);
 	}
 }

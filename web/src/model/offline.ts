@@ -24,7 +24,7 @@ export function inlined(): Inlined | null {
 /** The answer that this page holds itself; a refusal where it holds none. */
 export function answerHeld<T>(path: string, words: Words): T {
 	const answers = inlined()?.answers ?? {};
-	const name = question(path, words);
+	const name = heldName(question(path, words));
 	const near = Object.keys(answers).find((each) => timeless(each) === timeless(name));
 	// what is drawn over time can be looked at closer, and what is told of a time only of that one
 	const overTime = words.drawn === "true" || path === "layers";
@@ -36,9 +36,15 @@ export function answerHeld<T>(path: string, words: Words): T {
 
 const OTHER_TIME = "The file holds this for the time that was shared only.";
 
-function timeless(name: string): string {
+/** The name under which a file holds an answer: maps are in it with their percentiles, whether or not these are shown now. */
+export const heldName = (name: string): string => without(name, ["lines"]);
+
+const timeless = (name: string): string => without(name, ["from", "to", "interval"]);
+
+function without(name: string, left: readonly string[]): string {
 	const [path, query = ""] = name.split("?");
 	const words = new URLSearchParams(query);
-	for (const each of ["from", "to", "interval"]) words.delete(each);
-	return `${path}?${words}`;
+	for (const each of left) words.delete(each);
+	const rest = words.toString();
+	return rest ? `${path}?${rest}` : (path ?? "");
 }

@@ -3,7 +3,7 @@ import { type GraphSpec, graphOf, type Span, type Worksheet } from "./worksheet"
 type Data = Record<string, unknown>;
 
 const CHOICES: { [Key in keyof GraphSpec]?: readonly unknown[] } = {
-	painter: ["", "line", "stack", "heat"],
+	painter: ["", "line", "stack", "heat", "percentiles"],
 	mode: ["highlight", "isolate", "exclude", "rainbow"],
 	colour: ["rank", "log", "linear"],
 	scale: ["", "log", "linear"],

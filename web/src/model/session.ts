@@ -19,10 +19,11 @@ const WRITES = 250;
 /** Find out what there is, show what the address says, and keep the address true. */
 export async function begin(): Promise<void> {
 	const held = inlined();
+	if (!held) askAhead(parsePlace(address()).recording);
 	recordings.value = held?.recordings ?? (await ask<Recordings>("recordings")).recordings;
 	if (recordings.value.length === 0) throw new Error("Nothing is served.");
 	if (held) await show(readWorksheet(held.worksheet));
-	else await follow(location.hash.length > 1 ? location.hash : location.search);
+	else await follow(address());
 	feed();
 	if (held) return;
 	effect(remember);
@@ -31,6 +32,25 @@ export async function begin(): Promise<void> {
 	addEventListener("hashchange", () => {
 		if (location.hash !== written) follow(location.hash).catch(refuse);
 	});
+}
+
+/** The part of the page's address that says what is shown. */
+const address = () => (location.hash.length > 1 ? location.hash : location.search);
+
+let ahead: { name: string; found: Promise<Statistics> } | null = null;
+
+/** Ask what a recording can answer before it is known to be there: the page waits for one answer, not for one after the other. */
+function askAhead(name: string): void {
+	if (!name) return;
+	ahead = { name, found: ask<Statistics>("statistics", { recording: name }) };
+	// who wants it hears of a failure
+	ahead.found.catch(() => undefined);
+}
+
+function statisticsOf(name: string): Promise<Statistics> {
+	const known = ahead?.name === name ? ahead.found : null;
+	ahead = null;
+	return known ?? ask<Statistics>("statistics", { recording: name });
 }
 
 /** Show what an address says. */
@@ -60,7 +80,7 @@ export async function choose(name: string, given?: Worksheet): Promise<void> {
 	const wish = ++wishes;
 	const found = recordings.value.find((each) => each.name === name);
 	if (name !== sheet.value.recording || catalogue.value.length === 0) {
-		const held = inlined()?.statistics ?? (await ask<Statistics>("statistics", { recording: name })).statistics;
+		const held = inlined()?.statistics ?? (await statisticsOf(name)).statistics;
 		if (wish !== wishes) return;
 		tick.value = null;
 		cursor.value = null;
@@ -106,14 +126,19 @@ function refresh(): (() => void) | undefined {
 let written = "";
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** The address says what is shown. */
+/** The address says what is shown: at once after a rest, and else when it rests. A browser takes few addresses a second. */
 function remember(): void {
 	const text = `#${formatPlace(sheet.value, cursor.value)}`;
-	clearTimeout(timer);
-	timer = setTimeout(() => {
-		written = text;
+	const write = () => {
 		history.replaceState(null, "", `${location.pathname}${text}`);
 		written = location.hash;
+	};
+	const rested = timer === undefined;
+	clearTimeout(timer);
+	if (rested) write();
+	timer = setTimeout(() => {
+		timer = undefined;
+		if (!rested) write();
 	}, WRITES);
 }
 

@@ -35,4 +35,8 @@ export function who(map: HeatMapCounts, group: HeatMapGroup, area: Area): Who {
 	return { inside, total, dimensions };
 }
 
-const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+function sum(values: ArrayLike<number>): number {
+	let total = 0;
+	for (let k = 0; k < values.length; k++) total += values[k] ?? 0;
+	return total;
+}

@@ -1,45 +1,35 @@
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { seriesSpec } from "../canvas/series";
 import type { Details, RunDetail } from "../generated/report";
 import { cellText } from "../model/runs";
 import { details, go, loadDetails, opened, report } from "../model/state";
 import { Drawing } from "./drawing";
+import { Modal } from "./modal";
 import { Badge, Verbatim } from "./parts";
 
 /** One run, in a drawer over the page. Escape, the button and a click beside it close it. */
 export function Panel() {
-	const dialog = useRef<HTMLDialogElement>(null);
 	const run = opened.value;
-	useEffect(() => {
-		if (run < 0) {
-			dialog.current?.close();
-			return;
-		}
-		loadDetails();
-		if (!dialog.current?.open) dialog.current?.showModal();
-		dialog.current?.scrollTo(0, 0);
-	}, [run]);
+	if (run < 0) return null;
 	return (
-		// biome-ignore lint/a11y/useKeyWithClickEvents: Escape does the same, by the dialog itself
-		<dialog
-			ref={dialog}
-			class="panel"
-			aria-labelledby="panel-title"
-			onClose={() => opened.peek() >= 0 && go({ run: "" })}
-			onClick={(event) => event.target === dialog.current && dialog.current?.close()}
-		>
-			{run >= 0 && <RunView key={run} run={run} />}
-		</dialog>
+		<Modal looks="panel" title="panel-title" leave={leave}>
+			<RunView run={run} />
+		</Modal>
 	);
 }
 
+const leave = () => go({ run: "" });
+
 function RunView({ run }: { run: number }) {
+	const home = useRef<HTMLDivElement>(null);
+	useEffect(loadDetails, []);
+	useLayoutEffect(() => home.current?.closest("dialog")?.scrollTo(0, 0), [run]);
 	const table = report.value.runs;
 	const found = details.value;
 	const beside = (step: number) => table.ids[run + step];
 	const plain = table.columns.filter((column) => !column.key.includes("."));
 	return (
-		<div class="inside">
+		<div class="inside" ref={home}>
 			<header>
 				<div>
 					<h2 id="panel-title">
@@ -50,14 +40,14 @@ function RunView({ run }: { run: number }) {
 				<div class="steps no-print">
 					<Step to={beside(-1)} sign="‹" label="Run before" />
 					<Step to={beside(1)} sign="›" label="Run after" />
-					<button type="button" class="small" onClick={() => go({ run: "" })}>
+					<button type="button" class="small" onClick={leave}>
 						Close
 					</button>
 				</div>
 			</header>
 			{found === undefined && <p class="waiting">Unpacking…</p>}
 			{found instanceof Error && <p class="problem">{found.message}</p>}
-			{found && !(found instanceof Error) && <Detail all={found} run={run} />}
+			{found && !(found instanceof Error) && <Detail key={run} all={found} run={run} />}
 		</div>
 	);
 }

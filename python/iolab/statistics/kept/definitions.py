@@ -13,7 +13,7 @@ from typing import Any
 from ...errors import ResultsError
 from ...recording.layout import telling, write_json
 from ..intervals import SECOND
-from .places import DEFINITIONS, LOCK, STATE, TIERS
+from .places import DAY, DEFINITIONS, LOCK, STATE, TIERS
 
 SCHEMA = 1
 
@@ -21,6 +21,8 @@ MOST_BYTES = 1 << 30
 """Size on disk of all kept statistics of a recording together, paused ones included, beyond which the largest that goes on is suspended."""
 MOST_CPU = 0.05
 """Share of all CPU time beyond which the costliest is suspended."""
+LONGEST_S = 100 * 365 * DAY
+"""For so many seconds sums are kept at most."""
 
 Spans = tuple[tuple[int, int | None], ...]
 
@@ -88,6 +90,20 @@ class Definitions:
         """Without one."""
         return replace(self, statistics={other: each for other, each in self.statistics.items() if other != name})
 
+    @property
+    def wrong(self) -> str:
+        """What is wrong with the limits, in words; empty where nothing is."""
+        kept = [self.retention[tier.name] for tier in TIERS]
+        if kept[0] < 1 or kept[-1] > LONGEST_S:
+            return f"sums are kept for a second at least, and {LONGEST_S // DAY // 365} years at most"
+        if kept != sorted(kept):
+            return "longer sums are kept at least as long as shorter ones"
+        if self.bytes is not None and not 0 < self.bytes < 1 << 63:
+            return "a size is more than nothing"
+        if self.cpu_share is not None and not 0 < self.cpu_share <= 1:
+            return "a share of all CPU time is more than nothing, and all of it at most"
+        return ""
+
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
         return {"schema": SCHEMA, "kind": "keep", "revision": self.revision,
@@ -106,11 +122,13 @@ def read_definitions(directory: Path) -> Definitions | None:
         found = [_definition(each) for each in data["statistics"]]
         kept = {tier.name: int(data["retention"][tier.name]) for tier in TIERS}
         size, share = data["budget"]["bytes"], data["budget"]["cpu_share"]
-        if not kept[TIERS[0].name] <= kept[TIERS[1].name] <= kept[TIERS[2].name]:
-            raise ValueError("longer tiers must be kept at least as long")
-        return Definitions(int(data["revision"]), {each.statistic: each for each in found}, kept, None if size is None else int(size),
-                           None if share is None else float(share))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        limited = Definitions(int(data["revision"]), {each.statistic: each for each in found}, kept, None if size is None else int(size),
+                              None if share is None else float(share))
+        wrong = limited.wrong
+        if wrong:
+            raise ValueError(wrong)
+        return limited
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ResultsError(f"is damaged: {error!r}", where=path, hint=hint) from None
 
 

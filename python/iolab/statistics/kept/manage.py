@@ -44,9 +44,7 @@ def add(directory: Path, names: Sequence[str], *, source: str | None = None, bac
     `until_ns`: when they pause of themselves, None for never.
     UsageError where one has no such name or is kept already, or the recording was imported.
     """
-    if read_facts(directory).origin.get("kind") == "import":
-        raise UsageError("was imported: its events do not age, so that nothing need be kept of them", where=directory,
-                         hint="ask it with iolab query")
+    must_age(directory)
     now = now_of(directory) if now_ns is None else now_ns
     wanted = [checked(name) for name in names]
 
@@ -60,7 +58,7 @@ def add(directory: Path, names: Sequence[str], *, source: str | None = None, bac
             after = after.with_(Definition(str(asked), now, source, None if backfill else now // SECOND * SECOND, until_ns=until_ns))
         return after
 
-    return _changed(directory, how, wait_s, work_s)
+    return changed(directory, how, wait_s, work_s)
 
 
 def pause(directory: Path, names: Sequence[str] = (), *, wait_s: float = WAIT_S, now_ns: int | None = None,
@@ -119,7 +117,14 @@ def drop(directory: Path, names: Sequence[str], *, wait_s: float = WAIT_S, work_
             after = after.without(name)
         return after
 
-    return _changed(directory, how, wait_s, work_s)
+    return changed(directory, how, wait_s, work_s)
+
+
+def must_age(directory: Path) -> None:
+    """UsageError where nothing can be kept of a recording: it was imported."""
+    if read_facts(directory).origin.get("kind") == "import":
+        raise UsageError("was imported: its events do not age, so that nothing need be kept of them", where=directory,
+                         hint="ask it with iolab query")
 
 
 def checked(name: str) -> Statistic:
@@ -169,10 +174,11 @@ def _each(directory: Path, names: Sequence[str], limits: tuple[float, float | No
             after = after.with_(how(before.statistics[name]))
         return after
 
-    return _changed(directory, all_of_them, *limits)
+    return changed(directory, all_of_them, *limits)
 
 
-def _changed(directory: Path, how: Callable[[Definitions], Definitions], wait_s: float, work_s: float | None) -> list[dict[str, Any]]:
+def changed(directory: Path, how: Callable[[Definitions], Definitions], wait_s: float, work_s: float | None) -> list[dict[str, Any]]:
+    """Change what is to be kept, and have it taken up: by whoever records, else here. What is kept then, as `listed` has it."""
     read_facts(directory)
     revision = change(directory, how).revision
     with _at_rest(directory) as free:

@@ -1,10 +1,12 @@
 import { snapped as grown, wholeAxis } from "../../canvas/cells";
+import type { Content } from "../../canvas/content";
 import { Heat } from "../../canvas/heat";
 import { Numbers } from "../../canvas/numbers";
 import { placeOf } from "../../canvas/rows";
 import { areaOf, xTime, yValue, zoomAxis } from "../../canvas/spaces";
 import { breakdownOf } from "../../model/names";
-import { moved, spanWords, zoomed } from "../../model/times";
+import { unrecordedWords } from "../../model/recorded";
+import { momentWords, moved, spanWords, zoomed } from "../../model/times";
 import { cursor, edit, type GraphSpec, SECOND, setSpan, sheet, spanOf, whole } from "../../model/worksheet";
 import type { Drawn } from "./drawing";
 import { type Mark, stateOf } from "./state";
@@ -21,9 +23,19 @@ export const stepY = ({ box }: Drawn) => Math.max(4, box.height / 40);
 export function said(drawn: Drawn, point: Point): Record<string, string> | null {
 	const { box, span, content } = drawn;
 	const [x, y] = point;
-	if (!content || x < box.left || x > box.left + box.width || y < box.top) return null;
+	if (x < box.left || x > box.left + box.width || y < box.top) return null;
 	const time = xTime(box, span, x);
-	const column = Math.floor(time / content.interval);
+	const within = (spans: Content["hatched"]) => spans.some(([start, end]) => time >= start && time < end);
+	const origin = content?.origin ?? spanOf(drawn.spec).from;
+	const column = content ? Math.floor(time / content.interval) : -1;
+	const blank = !content || column < 0 || column >= content.columns || within(content.hatched);
+	// what is known of a part of a column stands for all of it
+	const why = blank
+		? unrecordedWords(time + origin) || (content && within(content.hatched) ? "was recorded here" : "")
+		: "";
+	if (why && y <= box.top + box.height)
+		return { time: momentWords(time + origin, (span.to - span.from) / box.width, whole.peek().from), nothing: why };
+	if (!content) return null;
 	const columns = content.cells ?? { first: 0, joined: 1 };
 	const first = columns.first + Math.floor((column - columns.first) / columns.joined) * columns.joined;
 	const from = content.origin + first * content.interval;
@@ -37,11 +49,9 @@ export function said(drawn: Drawn, point: Point): Record<string, string> | null 
 		const sum = lost.reduce((all, [, count]) => all + count, 0);
 		return { ...words, lost: lost.length === 0 ? "nothing" : sum === 0 ? "nobody knows how many" : String(sum) };
 	}
-	const found = content.at(time, yValue(box, content.axis, y));
+	const found = within(content.idle) ? null : content.at(time, yValue(box, content.axis, y));
 	if (found) return { ...words, ...found };
-	return content.hatched.some(([start, end]) => time >= start && time < end)
-		? { ...words, nothing: "was recorded here, or there was no I/O" }
-		: null;
+	return within(content.idle) ? { ...words, nothing: "happened here, though some I/O was due" } : null;
 }
 
 /** Mark the rectangle between two corners, grown to whole cells. */
@@ -106,6 +116,7 @@ export function openMenu(drawn: Drawn, [x, y]: Point, left: number, top: number)
 	if (!content || !field) return;
 	const value = yValue(box, content.axis, y);
 	if (content instanceof Numbers) {
+		if (content.look.answer.kind === "percentiles") return;
 		const column = Math.floor(xTime(box, span, x) / content.interval);
 		const key = content.nearest(column, value);
 		if (!state.items.value.some((item) => item.key === key && item.single)) return;

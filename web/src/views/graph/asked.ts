@@ -38,12 +38,15 @@ export function foundOf<T>(known: Known<T>, words: Words | null): Pick<Asked<T>,
 	return { found: known.found, problem: known.problem };
 }
 
-/** Ask, and ask anew when the question changes, one at a time and so many ms apart at least; null asks nothing. */
-export function useAsked<T>(path: string, words: Words | null, pace: number): Asked<T> {
+/**
+ * Ask, and ask anew when the question changes, one at a time and so many ms apart at least; null asks nothing, and gives up what is under
+ * way. `hasty`: gives it up as well when the question becomes another one, for one that is asked at rest only.
+ */
+export function useAsked<T>(path: string, words: Words | null, pace: number, hasty = false): Asked<T> {
 	const [asked, setAsked] = useState<Known<T>>(NOTHING);
 	const state = useRef({
 		key: "",
-		busy: false,
+		stop: null as AbortController | null,
 		at: 0,
 		alive: true,
 		timer: 0 as unknown as ReturnType<typeof setTimeout>,
@@ -55,34 +58,41 @@ export function useAsked<T>(path: string, words: Words | null, pace: number): As
 		current.alive = true;
 		return () => {
 			current.alive = false;
+			current.stop?.abort();
 			clearTimeout(current.timer);
 		};
 	}, []);
 	useEffect(() => {
 		const { current } = state;
+		const giveUp = () => {
+			current.stop?.abort();
+			current.stop = null;
+		};
 		const again = () => {
 			clearTimeout(current.timer);
-			if (!words || current.key === key || current.busy || !current.alive) return;
-			current.timer = setTimeout(put, Math.max(0, current.at + pace - Date.now()));
+			if (!words || current.key === key || !current.alive) return;
+			if (hasty) giveUp();
+			if (!current.stop) current.timer = setTimeout(put, Math.max(0, current.at + pace - Date.now()));
 		};
 		const put = async () => {
-			current.busy = true;
-			current.key = key;
-			current.at = Date.now();
-			const next = await ask<T>(path, words ?? {}).then(
+			const stop = new AbortController();
+			Object.assign(current, { stop, key, at: Date.now() });
+			const next = await ask<T>(path, words ?? {}, stop.signal).then(
 				(found) => () => ({ found, key, about, problem: "" }),
 				(error: unknown) => {
-					if (passes(error)) {
+					if (passes(error) && !stop.signal.aborted) {
 						current.key = "";
 						current.at = Date.now() + AGAIN - pace;
 					}
 					return (before: Known<T>) => failed(before, error, key, about);
 				},
 			);
-			current.busy = false;
+			if (stop.signal.aborted) return;
+			current.stop = null;
 			if (current.alive) setAsked(next);
 		};
 		if (!words) {
+			giveUp();
 			current.key = "";
 			setAsked((before) => (before === NOTHING ? before : NOTHING));
 		}
@@ -92,34 +102,47 @@ export function useAsked<T>(path: string, words: Words | null, pace: number): As
 	return { ...foundOf(asked, words), stale: asked.key !== key };
 }
 
-/** A value made from signals that follows them at rest: so many ms after they changed last, and four times that at most. */
-export function useRested<T>(make: () => T, wait: number, dependencies: readonly unknown[]): T {
+/** What a value that is rested is about: words of another recording or statistic are not waited for. */
+const subjectOf = (value: unknown): string =>
+	typeof value === "object" && value !== null && "recording" in value ? aboutOf(value as Words) : "";
+
+/**
+ * A value made from signals and dependencies that follows them at rest: so many ms after they changed last, and `most` after they began
+ * to at most. Nothing, and what is about something else, is there at once.
+ */
+export function useRested<T>(
+	make: () => T,
+	wait: number,
+	dependencies: readonly unknown[],
+	most: number = 4 * wait,
+): T {
 	const [value, setValue] = useState(() => untracked(make));
-	useEffect(() => {
-		let timer: ReturnType<typeof setTimeout> | undefined;
-		let since = 0;
-		let first = true;
-		const stop = effect(() => {
-			const made = make();
-			clearTimeout(timer);
-			if (first) {
-				first = false;
-				setValue(() => made);
-				return;
-			}
-			since ||= Date.now();
-			timer = setTimeout(
-				() => {
-					since = 0;
+	const rest = useRef({
+		since: 0,
+		subject: subjectOf(value),
+		timer: undefined as ReturnType<typeof setTimeout> | undefined,
+	});
+	useEffect(() => () => clearTimeout(rest.current.timer), []);
+	useEffect(
+		() =>
+			effect(() => {
+				const made = make();
+				const { current } = rest;
+				clearTimeout(current.timer);
+				const show = () => {
+					current.since = 0;
 					setValue(() => made);
-				},
-				Math.max(0, Math.min(wait, since + 4 * wait - Date.now())),
-			);
-		});
-		return () => {
-			clearTimeout(timer);
-			stop();
-		};
-	}, dependencies);
+				};
+				const before = current.subject;
+				current.subject = subjectOf(made);
+				if (made === null || (before && current.subject && before !== current.subject)) {
+					show();
+					return;
+				}
+				current.since ||= Date.now();
+				current.timer = setTimeout(show, Math.max(0, Math.min(wait, current.since + most - Date.now())));
+			}),
+		dependencies,
+	);
 	return value;
 }

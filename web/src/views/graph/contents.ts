@@ -2,16 +2,18 @@ import { useMemo } from "preact/hooks";
 import type { Content, Words } from "../../canvas/content";
 import { Heat, type Look, type Part } from "../../canvas/heat";
 import { hueOf, REST } from "../../canvas/hues";
+import type { Numbered } from "../../canvas/lines";
 import { Numbers } from "../../canvas/numbers";
-import type { DrawnMap, Layers, SeriesAnswer, StackAnswer } from "../../generated/api";
+import type { DrawnMap, Layers } from "../../generated/api";
 import type { SparseCounts } from "../../generated/heatmap";
 import type { Drawable } from "../../model/ask";
 import { wordsOf } from "../../model/feed";
 import { colours } from "../../model/heatmap";
+import { painterOf } from "../../model/painters";
 import { follows, type GraphSpec } from "../../model/worksheet";
 import { useAsked, useRested } from "./asked";
 import { hues, type Item, stateOf } from "./state";
-import { counted, percent, rate, rowWords } from "./values";
+import { counted, percent, percentileWords, rate, rowWords } from "./values";
 
 /** Keys that a map is told apart by at most. */
 const MOST_LAYERS = 7;
@@ -85,16 +87,18 @@ export function contentOf(
 	return answer.kind === "map" ? heat(spec, answer, layers) : numbers(spec, answer, faint);
 }
 
-function numbers(spec: GraphSpec, answer: SeriesAnswer | StackAnswer, faint: string): Numbers {
-	const keys = answer.kind === "stack" ? answer.keys.map((each) => each.key) : [];
+function numbers(spec: GraphSpec, answer: Numbered, faint: string): Numbers {
+	const keys = answer.kind === "series" ? [] : answer.keys.map((each) => each.key);
 	const place = hues(spec, keys);
+	const lines = answer.kind === "percentiles";
 	return new Numbers({
 		answer,
-		stacked: answer.kind === "stack" && spec.painter !== "line",
+		stacked: answer.kind === "stack" && painterOf(spec, answer.kind, answer.adds_up) === "stack",
+		scale: lines ? spec.scale || "log" : "linear",
 		highlights: spec.highlights,
 		mode: spec.mode,
 		colour: (key) => (place(key) < 0 ? REST : hueOf(place(key))),
-		words: (value) => rate(value, answer.unit),
+		words: (value) => (lines ? (value !== null ? percentileWords(value, answer) : "no I/O") : rate(value, answer.unit)),
 		faint,
 	});
 }
@@ -117,6 +121,7 @@ function heat(spec: GraphSpec, answer: DrawnMap, layers: Layers | null): Heat | 
 	const told = parts.map(({ cells }, i): Part => ({ key: keys[i] ?? "", colour: colour(keys[i] ?? ""), cells }));
 	const { shown, hued } = chosen(spec.mode, map.cells, told, (part) => wanted.has(part.key));
 	const look: Look = {
+		blank: drawn.gaps,
 		about: drawn.statistic,
 		group,
 		map,

@@ -2,10 +2,13 @@ import { untracked } from "@preact/signals";
 import { dayOf, timeTicks } from "../../canvas/clock";
 import type { Content } from "../../canvas/content";
 import {
+	type Frame,
+	inside,
+	joined,
 	lostBars,
 	MARGINS,
 	paintArea,
-	paintHatch,
+	paintBlank,
 	paintStrip,
 	paintTimes,
 	paintValues,
@@ -18,6 +21,7 @@ import { Plate } from "../../canvas/plate";
 import { type Box, type Span, xPixel } from "../../canvas/spaces";
 import { quantity } from "../../canvas/ticks";
 import { colours } from "../../model/heatmap";
+import { unrecorded } from "../../model/recorded";
 import { cursor, type GraphSpec, hover, spanOf, whole } from "../../model/worksheet";
 import { type GraphState, type Mark, stateOf } from "./state";
 import { counted, percent } from "./values";
@@ -62,6 +66,7 @@ export function drawingOf(
 	let [frame, version] = [0, 0];
 	let moving: ReturnType<typeof setTimeout> | undefined;
 	let known: Content | null = null;
+	const blanks = blanksOf();
 	const drawn: Drawn = {
 		box: { left: 0, top: 0, width: 1, height: 1 },
 		span: { from: 0, to: 1 },
@@ -105,13 +110,18 @@ export function drawingOf(
 		context.fillStyle = theme.background;
 		context.fillRect(0, 0, size.width, size.height);
 		const look = { box, span, colours: theme };
+		const blank = blanks(content, origin);
+		if (marks === spec.id) tellBlank(spec.id, inside(blank, span), (span.to - span.from) / box.width);
+		within(context, box, () => {
+			if (content) paintBlank(context, look, content.idle, "no I/O");
+			paintBlank(context, look, blank, "not recorded");
+		});
 		if (content) {
 			if (content !== known) version++;
 			if ((moving === undefined || content !== known) && content.settle(span, box)) version++;
 			known = content;
 			tellOutside(spec.id, content);
 			within(context, box, () => {
-				paintHatch(context, look, content.hatched);
 				plate.draw(context, content, version, { ...look, ratio });
 				paintMarks(context, look, content, stateOf(marks).mark.peek(), stateOf(spec.id).band.peek());
 			});
@@ -179,7 +189,28 @@ function outside({ seen, axis, look }: Heat): string {
 		.join(" · ");
 }
 
-type Look = Parameters<typeof paintHatch>[1];
+/** Time of which nothing is recorded, in ns since the origin: what the recording says, and what the content's own answer says. */
+export function blanksOf(): (content: Content | null, origin: number) => [number, number][] {
+	let key: readonly unknown[] = [];
+	let found: [number, number][] = [];
+	return (content, origin) => {
+		const now = [content, unrecorded.peek(), origin];
+		if (now.some((each, i) => each !== key[i])) {
+			const spans = unrecorded.peek().map(({ from, until }): [number, number] => [from - origin, until - origin]);
+			found = joined([...spans, ...(content?.hatched ?? [])]);
+		}
+		key = now;
+		return found;
+	};
+}
+
+/** Keep for the caption whether something is hatched that can be seen. `least`: the time of a pixel. */
+function tellBlank(id: string, shown: readonly [number, number][], least: number): void {
+	const seen = shown.some(([from, to]) => to - from >= least);
+	stateOf(id).blank.value = seen ? "hatched: not recorded" : "";
+}
+
+type Look = Frame;
 
 /** The marked rectangle, and rows chosen in the left panel. */
 function paintMarks(

@@ -1,8 +1,9 @@
 import { computed } from "@preact/signals";
-import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Drawable } from "../../model/ask";
 import { answerOf, problemOf, waitsOf } from "../../model/feed";
 import { breakdownOf, rootOf } from "../../model/names";
+import { painterOf } from "../../model/painters";
 import { catalogue, type GraphSpec, sheet } from "../../model/worksheet";
 import { left, toldKeys, useContent, useLayers } from "./contents";
 import { fieldsOf } from "./drill";
@@ -36,14 +37,15 @@ function Graph({ spec }: { spec: GraphSpec }) {
 	}, [about]);
 	const { layers, problem, waits } = useLayers(spec, answer);
 	const content = useContent(spec, answer, layers);
-	useEffect(() => {
+	// keys act on these: they are those of what is seen
+	useLayoutEffect(() => {
 		state.content.value = content;
 	}, [content]);
 	const fields = fieldsOf(spec.statistic, catalogue.value).join();
-	useEffect(() => {
+	useLayoutEffect(() => {
 		state.fields.value = fields ? fields.split(",") : [];
 	}, [fields]);
-	useEffect(() => () => forget(spec.id), [spec.id]);
+	useLayoutEffect(() => () => forget(spec.id), [spec.id]);
 	const empty = answer?.kind === "map" && !answer.group;
 	const problems = [problemOf(spec).value, problem].filter(Boolean);
 	return (
@@ -78,13 +80,15 @@ function Graph({ spec }: { spec: GraphSpec }) {
 function sumOf(answer: Drawable | null): string {
 	if (!answer) return "";
 	if (answer.kind === "map") return counted(answer.events, answer.group?.y ?? "");
+	if (answer.kind === "percentiles") return counted(answer.events, answer.y);
 	const { total, mean, unit } = answer;
 	return [amount(total, unit), mean !== null && `${rate(mean, unit)} on average`].filter(Boolean).join(", ");
 }
 
 function labelOf(spec: GraphSpec, answer: Drawable | null): string {
-	const kind =
-		answer?.kind === "map" ? "heat map" : spec.painter === "line" || answer?.kind === "series" ? "lines" : "areas";
+	const adds_up = answer?.kind === "stack" && answer.adds_up;
+	const painter = painterOf(spec, answer?.kind ?? "", adds_up);
+	const kind = answer?.kind === "map" ? "heat map" : painter === "stack" ? "areas" : "lines";
 	return `${spec.statistic}, ${kind} over time: ${sumOf(answer) || "no answer yet"}. Arrows move a crosshair, with Shift they mark a part.`;
 }
 
@@ -106,6 +110,8 @@ function Caption({
 		answer?.kind === "map" && left(spec),
 		empty && `No I/O here has a ${breakdownOf(spec.statistic)}.`,
 		stateOf(spec.id).outside.value,
+		stateOf(spec.id).blank.value,
+		answer?.kind === "stack" && !answer.adds_up && "these values overlap or are averages: they don't add up",
 		...(answer?.notes ?? []),
 		...(answer?.kind === "map" ? (answer.group?.maps[0]?.notes ?? []) : []),
 	].filter((each): each is string => Boolean(each));

@@ -1,10 +1,11 @@
 import { Heat } from "../../canvas/heat";
 import { answerOf } from "../../model/feed";
+import { painterOf, paintersOf } from "../../model/painters";
 import { cursor, edit, type GraphSpec, spanOf } from "../../model/worksheet";
 import { zoomTo } from "./acts";
 import { pathField } from "./hierarchy";
 import { differenceOf, stateOf } from "./state";
-import { CROPS, HIERARCHIES, KINDS } from "./toolbar";
+import { CROPS, HIERARCHIES, KINDS, paintAs } from "./toolbar";
 
 /** A key of a graph, in words, and what it does. */
 export interface GraphKey {
@@ -117,6 +118,7 @@ export const graphKeys: readonly GraphKey[] = [
 		act: ofMap((spec) => edit(spec.id, { colour: next(KINDS, spec.colour) })),
 	},
 	{ key: "y", words: "a logarithmic or a linear axis; areas or lines", act: axis },
+	{ key: "L", words: "painted otherwise: areas, lines; a map as percentiles, as one line", act: repaint },
 	{ key: "z", words: "zoom to the marked part, or to the chosen values", act: zoom },
 	{ key: "Z", words: "all values again", act: (spec) => edit(spec.id, { rows: null }) },
 	{ key: "Escape", words: "nothing marked, chosen or selected", act: clear },
@@ -131,8 +133,19 @@ function rainbow(spec: GraphSpec): void {
 
 function axis(spec: GraphSpec): void {
 	const content = stateOf(spec.id).content.peek();
-	if (content instanceof Heat) edit(spec.id, { scale: content.axis.scale === "log" ? "linear" : "log", rows: null });
-	else edit(spec.id, { painter: spec.painter === "line" ? "stack" : "line" });
+	const kind = answerOf(spec).peek()?.kind;
+	if (content instanceof Heat || kind === "percentiles")
+		edit(spec.id, { scale: content?.axis.scale === "log" ? "linear" : "log", rows: null });
+	else if (kind === "stack") repaint(spec);
+}
+
+/** The next way to paint it. */
+function repaint(spec: GraphSpec): void {
+	const answer = answerOf(spec).peek();
+	if (!answer) return;
+	const adds_up = answer.kind === "stack" && answer.adds_up;
+	const painters = paintersOf(spec.statistic, answer.kind, adds_up);
+	if (painters.length > 0) paintAs(spec, next(painters, painterOf(spec, answer.kind, adds_up)));
 }
 
 function zoom(spec: GraphSpec): void {

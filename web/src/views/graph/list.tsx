@@ -1,5 +1,6 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { breakdownOf } from "../../model/names";
+import { hasPercentiles } from "../../model/painters";
 import { edit, type GraphSpec } from "../../model/worksheet";
 import { type Item, stateOf } from "./state";
 
@@ -16,10 +17,12 @@ export function List({ spec, items }: { spec: GraphSpec; items: readonly Item[] 
 		.map((key): Item => ({ key, words, value: null, colour: "", single: true }));
 	const shown = [...(inside.current ? held(items, order.current) : items), ...absent];
 	order.current = shown.map((item) => item.key);
-	useEffect(() => {
+	useLayoutEffect(() => {
 		state.items.value = items;
 	}, [items]);
 	const open = (item: Item, x: number, y: number) => {
+		// a percentile is no value that could be asked for
+		if (hasPercentiles(spec)) return;
 		state.menu.value = { x, y, about: { field: spec.by || field, value: item.key } };
 	};
 	return (
@@ -32,8 +35,14 @@ export function List({ spec, items }: { spec: GraphSpec; items: readonly Item[] 
 			onPointerEnter={() => {
 				inside.current = true;
 			}}
-			onPointerLeave={() => {
-				inside.current = false;
+			onPointerLeave={(event) => {
+				inside.current = keyed(event.currentTarget);
+			}}
+			onFocusIn={(event) => {
+				inside.current ||= keyed(event.currentTarget);
+			}}
+			onFocusOut={(event) => {
+				inside.current = event.currentTarget.matches(":hover");
 			}}
 			onKeyDown={walk}
 		>
@@ -65,6 +74,9 @@ export function List({ spec, items }: { spec: GraphSpec; items: readonly Item[] 
 	);
 }
 
+/** Whether keys go to something in it: it has the focus, and not by a click. */
+const keyed = (place: HTMLElement): boolean => place.querySelector(":focus-visible") !== null;
+
 /** What is said of a chosen value that is not in the list: where others are summed up it may be one of them. */
 export const unlisted = (items: readonly Item[]): string =>
 	items.length > 1 && items.some((item) => !item.single) ? "among the others" : "not here";
@@ -81,7 +93,7 @@ function Name({ text }: { text: string }) {
 	);
 }
 
-/** Items in an order that was there before, new ones last: nothing moves under the pointer. */
+/** Items in an order that was there before, new ones last: nothing moves under the pointer or the keys. */
 export function held(items: readonly Item[], order: readonly string[]): Item[] {
 	const place = new Map(order.map((key, i) => [key, i]));
 	return items.toSorted((one, other) => (place.get(one.key) ?? order.length) - (place.get(other.key) ?? order.length));

@@ -1,5 +1,6 @@
 import { useMemo } from "preact/hooks";
 import { hueOf, REST } from "../../canvas/hues";
+import type { Numbered } from "../../canvas/lines";
 import type { StackAnswer } from "../../generated/api";
 import type { Drawable } from "../../model/ask";
 import { wordsOf } from "../../model/feed";
@@ -12,15 +13,16 @@ import { useAsked, useRested } from "./asked";
 import { layerKeys } from "./contents";
 import { List } from "./list";
 import { Ranges } from "./ranges";
-import { type Numbered, placeIn } from "./selected";
+import { placeIn } from "./selected";
 import { type Item, stateOf } from "./state";
-import { rate } from "./values";
+import { percentileWords, rate } from "./values";
 
 /** The left panel: what each value did, on average or in the selected second, the most first. */
 export function Panel({ spec, answer }: { spec: GraphSpec; answer: Drawable | null }) {
 	const state = stateOf(spec.id);
 	const map = answer?.kind === "map";
 	const field = map ? spec.by : answer?.kind === "stack" ? breakdownOf(spec.statistic) : "";
+	const head = answer?.kind === "percentiles" ? "percentiles" : field;
 	const second = spec.panel === "second" && cursor.value !== null;
 	return (
 		<aside class="graph-panel" aria-label={`Values of ${spec.statistic}`}>
@@ -36,7 +38,7 @@ export function Panel({ spec, answer }: { spec: GraphSpec; answer: Drawable | nu
 						onChange={(by) => edit(spec.id, { by, highlights: [] })}
 					/>
 				)}
-				{!map && field && <strong>{field}</strong>}
+				{!map && head && <strong>{head}</strong>}
 				<button
 					type="button"
 					class="small panel-when"
@@ -46,7 +48,7 @@ export function Panel({ spec, answer }: { spec: GraphSpec; answer: Drawable | nu
 				>
 					{second
 						? momentWords(cursor.value?.from ?? 0, 1e9, whole.value.from).slice(-8)
-						: map && !spec.by
+						: (map && !spec.by) || answer?.kind === "percentiles"
 							? "all"
 							: "average"}
 				</button>
@@ -65,11 +67,12 @@ function OfAnswer({ spec, answer, second }: { spec: GraphSpec; answer: Numbered;
 	const apart = place === "other";
 	const { recording, statistic, source } = useRested(() => wordsOf(spec), 150, [spec]);
 	const span = { from: at?.from ?? null, to: at?.until ?? null };
-	const words = apart && at ? { recording, statistic, source, ...span, interval: "whole", top: TOP } : null;
+	const drawn = answer.kind === "percentiles" ? "percentiles" : "";
+	const words = apart && at ? { recording, statistic, source, ...span, interval: "whole", top: TOP, drawn } : null;
 	const { found, stale, problem } = useAsked<Numbered>("query", words, 60);
 	const one = apart && !stale ? found : null;
 	const state = stateOf(spec.id);
-	const items = useMemo(() => itemsOf(spec.statistic, answer, place, one, state.places), [answer, place, one]);
+	const items = useMemo(() => itemsOf(answer.statistic, answer, place, one, state.places), [answer, place, one]);
 	if (problem) return <p class="problem">{problem}</p>;
 	return <List spec={spec} items={items} />;
 }
@@ -83,15 +86,15 @@ export function itemsOf(
 	places: ReadonlyMap<string, number>,
 ): Item[] {
 	const shown = one ?? answer;
+	const said = (value: number | null) => ({ value, words: valueWords(value, answer) });
 	const number = (each: { mean: number | null; values: (number | null)[] }) => {
-		if (one || place === "all") return { value: each.mean, words: rate(each.mean, answer.unit) };
+		if (one || place === "all") return said(each.mean);
 		if (typeof place === "string") return { value: null, words: place === "outside" ? "not shown" : "…" };
-		const value = each.values[place] ?? null;
-		return { value, words: rate(value, answer.unit) };
+		return said(each.values[place] ?? null);
 	};
 	if (shown.kind === "series") return [{ key: statistic, ...number(shown), colour: hueOf(0), single: false }];
-	const known = new Set(answer.kind === "stack" ? answer.keys.map((each) => each.key) : []);
-	const named = shown.keys.map(
+	const known = new Set(answer.kind === "series" ? [] : answer.keys.map((each) => each.key));
+	const named = (shown.keys as { key: string; mean: number | null; values: (number | null)[] }[]).map(
 		(each): Item => ({
 			key: each.key,
 			...number(each),
@@ -99,6 +102,7 @@ export function itemsOf(
 			single: true,
 		}),
 	);
+	if (shown.kind === "percentiles") return sorted(named);
 	const { others } = shown;
 	const there = new Set(shown.keys.map((each) => each.key));
 	for (const key of known) {
@@ -108,7 +112,20 @@ export function itemsOf(
 		named.push({ key, words, value, colour: hueOf(places.get(key) ?? 0), single: true });
 	}
 	if (!others) return sorted(named);
-	return [...sorted(named), { key: `${others.keys} others`, ...number(others), colour: REST, single: false }];
+	return [...sorted(named), { ...othersItem(shown, others.keys), ...(others.mean !== null && number(others)) }];
+}
+
+/** All that are not named: together where that says something, on average where they are shares. */
+function othersItem({ adds_up, others }: StackAnswer, keys: number): Item {
+	const averaged = !adds_up && others?.mean !== null;
+	const words = adds_up ? "nothing recorded" : "overlap: no sum";
+	return { key: `${keys} others${averaged ? " on average" : ""}`, words, value: null, colour: REST, single: false };
+}
+
+/** A value of an answer in words. */
+function valueWords(value: number | null, answer: Numbered): string {
+	if (answer.kind !== "percentiles") return rate(value, answer.unit);
+	return value === null ? "no I/O" : percentileWords(value, answer);
 }
 
 /** The values of another field than the map's: they are asked for, of all that is shown or of the selected second. */
@@ -137,14 +154,8 @@ function OfMap({ spec, second }: { spec: GraphSpec; second: boolean }) {
 		);
 		const { others } = suits;
 		if (!others) return list;
-		const rest = {
-			key: `${others.keys} others`,
-			words: rate(others.mean, suits.unit),
-			value: others.mean,
-			colour: "",
-			single: false,
-		};
-		return [...list, rest];
+		const number = others.mean !== null && { words: rate(others.mean, suits.unit), value: others.mean };
+		return [...list, { ...othersItem(suits, others.keys), ...number, colour: "" }];
 	}, [found, spec, state.content.value]);
 	if (problem) return <p class="problem">{problem}</p>;
 	return <List spec={spec} items={items} />;

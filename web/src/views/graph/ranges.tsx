@@ -1,4 +1,4 @@
-import { useEffect, useMemo } from "preact/hooks";
+import { useLayoutEffect, useMemo } from "preact/hooks";
 import { Heat } from "../../canvas/heat";
 import { cursor, edit, type GraphSpec, spanOf } from "../../model/worksheet";
 import { useRested } from "./asked";
@@ -15,7 +15,7 @@ export function Ranges({ spec, second }: { spec: GraphSpec; second: boolean }) {
 	const span = useRested(() => spanOf(spec), 150, [spec]);
 	const at = second ? cursor.value : null;
 	const rows = useMemo(() => (content instanceof Heat ? rowsOf(content.look, at ?? span) : []), [content, span, at]);
-	useEffect(() => {
+	useLayoutEffect(() => {
 		state.items.value = [];
 	}, []);
 	if (!(content instanceof Heat)) return null;

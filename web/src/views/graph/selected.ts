@@ -1,8 +1,5 @@
-import type { SeriesAnswer, StackAnswer } from "../../generated/api";
+import { type Numbered, valuesOf } from "../../canvas/lines";
 import type { Span } from "../../model/worksheet";
-
-/** Numbers over time. */
-export type Numbered = SeriesAnswer | StackAnswer;
 
 /** A moment since 1970 in ns is so many ns off at most. */
 const OFF = 512;
@@ -10,8 +7,7 @@ const OFF = 512;
 /** How a selected time lies in an answer: outside of it, as one of its columns, or as several of them or a part of one. */
 export function placeIn(answer: Numbered, at: Span): number | "outside" | "other" {
 	const { t0_ns, interval_ns } = answer;
-	const values = answer.kind === "series" ? answer.values : (answer.keys[0] ?? answer.others)?.values;
-	const columns = values?.length ?? 0;
+	const columns = valuesOf(answer).length;
 	const [from, until] = [(at.from - t0_ns) / interval_ns, (at.until - t0_ns) / interval_ns];
 	const near = (one: number, other: number) => Math.abs(one - other) <= OFF / interval_ns;
 	const column = Math.round(from);

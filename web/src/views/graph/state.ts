@@ -39,6 +39,8 @@ export interface GraphState {
 	content: Signal<Content | null>;
 	/** What lies outside of a map's axis, in words. */
 	outside: Signal<string>;
+	/** What the hatching that is seen stands for, in words. */
+	blank: Signal<string>;
 	/** What the left panel lists, in its order. */
 	items: Signal<readonly Item[]>;
 	/** Fields that a map can be told apart by. */
@@ -59,6 +61,7 @@ export function stateOf(id: string): GraphState {
 		menu: signal(null),
 		content: signal(null),
 		outside: signal(""),
+		blank: signal(""),
 		items: signal([]),
 		fields: signal([]),
 		held: nothingHeld(),
@@ -83,6 +86,7 @@ export function renew(id: string): void {
 	batch(() => {
 		for (const each of [state.mark, state.band, state.menu, stateOf(differenceOf(id)).mark]) each.value = null;
 		state.outside.value = "";
+		state.blank.value = "";
 		state.items.value = [];
 	});
 	state.held = nothingHeld();

@@ -2,6 +2,7 @@ import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Content } from "../../canvas/content";
 import { colours } from "../../model/heatmap";
+import { unrecorded } from "../../model/recorded";
 import { cursor, type GraphSpec, hover, spanOf } from "../../model/worksheet";
 import { type Drawn, drawingOf } from "./drawing";
 import { type Gestures, gestures } from "./gestures";
@@ -40,6 +41,7 @@ export function TimeGraph({
 		// whatever is drawn is read here, so that each change of it draws again
 		const stop = effect(() => {
 			void [spanOf(latest.current.spec), colours.value, stateOf(marks).mark.value, stateOf(spec.id).band.value];
+			void unrecorded.value;
 			drawing.ask();
 		});
 		const lines = effect(() => drawing.lines(hover.value, cursor.value));

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Drawable } from "../../model/ask";
+import { isMapped, painterOf, paintersOf } from "../../model/painters";
 import { edit, type GraphSpec, type Mode, type Painter } from "../../model/worksheet";
 import { Choice, Crop, Overlays } from "../controls";
 import { pathField } from "./hierarchy";
@@ -10,22 +11,31 @@ export const CROPS = [0, 0.0001, 0.001, 0.01, 0.05] as const;
 export const MODES: readonly Mode[] = ["highlight", "isolate", "exclude", "rainbow"];
 export const HIERARCHIES = ["", "tree", "icicle"] as const;
 const MODE_WORDS = { highlight: "highlighted", isolate: "alone", exclude: "left out", rainbow: "all in colour" };
-const PAINTERS: readonly Painter[] = ["stack", "line"];
+
+/** What a painter is called; a line of a map is all of it as one number. */
+const painterWords = (painter: Painter, mapped: boolean): string =>
+	({ "": "", heat: "heat map", percentiles: "percentiles", stack: "areas", line: mapped ? "one line" : "lines" })[
+		painter
+	];
 
 /** What a graph shows of its answer, and how. Rows keep their height whatever is chosen. */
 export function Toolbar({ spec, answer }: { spec: GraphSpec; answer: Drawable | null }) {
 	const change = (part: Partial<GraphSpec>) => edit(spec.id, part);
-	const told = answer?.kind === "stack" || (answer?.kind === "map" && spec.by !== "");
+	const told = (answer !== null && "keys" in answer) || (answer?.kind === "map" && spec.by !== "");
+	const adds_up = answer?.kind === "stack" && answer.adds_up;
+	const painters = paintersOf(spec.statistic, answer?.kind ?? "", adds_up);
+	const mapped = painters[0] === "heat";
 	return (
 		<fieldset class="graph-tools" aria-label={`How ${spec.statistic} is shown`}>
-			{answer?.kind === "stack" && (
+			{answer && painters.length > 0 && (
 				<Choice
 					label="as"
 					name="painter"
-					values={PAINTERS}
-					value={spec.painter === "line" ? "line" : "stack"}
-					words={(each) => (each === "line" ? "lines" : "areas")}
-					onChange={(painter) => change({ painter })}
+					title="How it is painted (L)"
+					values={painters}
+					value={painterOf(spec, answer.kind, adds_up)}
+					words={(each) => painterWords(each, mapped)}
+					onChange={(painter) => paintAs(spec, painter)}
 				/>
 			)}
 			{told && (
@@ -37,6 +47,16 @@ export function Toolbar({ spec, answer }: { spec: GraphSpec; answer: Drawable | 
 					value={spec.mode}
 					words={(each) => MODE_WORDS[each]}
 					onChange={(mode) => change({ mode })}
+				/>
+			)}
+			{answer?.kind === "percentiles" && (
+				<Choice
+					label="scale"
+					name="y-scale"
+					title="Of the vertical axis (y)"
+					values={["log", "linear"] as const}
+					value={spec.scale || "log"}
+					onChange={(scale) => change({ scale })}
 				/>
 			)}
 			{answer?.kind === "map" && <MapTools spec={spec} answer={answer} />}
@@ -52,6 +72,11 @@ export function Toolbar({ spec, answer }: { spec: GraphSpec; answer: Drawable | 
 			)}
 		</fieldset>
 	);
+}
+
+/** Paint it otherwise; values that were chosen of a map are none of its percentiles, nor of its one line. */
+export function paintAs(spec: GraphSpec, painter: Painter): void {
+	edit(spec.id, isMapped(spec.statistic) ? { painter, highlights: [] } : { painter });
 }
 
 function MapTools({ spec, answer }: { spec: GraphSpec; answer: Drawable & { kind: "map" } }) {

@@ -7,6 +7,10 @@ export function rate(value: number | null, unit: string): string {
 	return `${quantity(value, unit.startsWith("B") ? "B" : "")}${unit.endsWith("/s") ? "/s" : ""}`;
 }
 
+/** A percentile of a map's values. */
+export const percentileWords = (value: number, { y, unit }: { y: string; unit: Unit }): string =>
+	y === "utilization" ? `${quantity(value, "", 3)} %` : quantity(value, unit);
+
 /** A plain sum, "" of levels and shares, which have none. */
 export function amount(total: number, unit: string): string {
 	if (!unit.endsWith("/s")) return "";

@@ -1,13 +1,15 @@
+import { untracked } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { Heat } from "../../canvas/heat";
 import { quantity } from "../../canvas/ticks";
 import type { DimensionShares, Who } from "../../generated/api";
 import type { Drawable, Words } from "../../model/ask";
+import { wordsOf } from "../../model/feed";
 import { breakdownOf, filtered } from "../../model/names";
 import { spanWords } from "../../model/times";
-import { add, catalogue, type GraphSpec, sheet, whole } from "../../model/worksheet";
+import { add, catalogue, follows, type GraphSpec, whole } from "../../model/worksheet";
 import { zoomTo } from "./acts";
-import { useAsked } from "./asked";
+import { useAsked, useRested } from "./asked";
 import { bounds, rangeSteps } from "./drill";
 import { type Mark, stateOf } from "./state";
 import { percent, rowWords, thousands } from "./values";
@@ -16,17 +18,20 @@ import { percent, rowWords, thousands } from "./values";
 const MOST = 8;
 /** A dimension in which so little is apart is not worth a table. */
 const TELLING = 0.005;
+/** A marked part is asked about when it has rested so long, in ms. */
+const REST = 200;
 
 /** A marked part: zoom to it, and of a map whose its I/Os are, with one click on any of them for a graph of only these. */
 export function WhoIsThis({ spec, answer }: { spec: GraphSpec; answer: Drawable | null }) {
 	const state = stateOf(spec.id);
 	const mark = state.mark.value;
 	const map = state.content.value instanceof Heat && answer?.kind === "map" ? answer.group : null;
-	const words = useMemo(
-		() => (mark && map && map.y !== "utilization" ? whoWords(spec, mark, map.unit) : null),
-		[spec, mark, map?.unit],
-	);
-	const { found, stale, problem } = useAsked<Who>("who", words, 250);
+	const unit = map && map.y !== "utilization" ? map.unit : null;
+	const box = useMemo(() => (mark && unit !== null ? boxWords(mark, unit) : null), [mark, unit]);
+	// while a part is still being marked nothing is asked
+	const words = useRested(() => box && whoWords(spec, box), REST, [spec, box], Number.POSITIVE_INFINITY);
+	const { found, stale, problem } = useAsked<Who>("who", box && words, 0, true);
+	const old = stale || !box || !words || Object.entries(box).some(([name, value]) => words[name] !== value);
 	if (!mark) return null;
 	const unmark = () => {
 		state.mark.value = null;
@@ -53,23 +58,26 @@ export function WhoIsThis({ spec, answer }: { spec: GraphSpec; answer: Drawable 
 				</button>
 			</div>
 			{problem && <p class="problem">{problem}</p>}
-			{words && !problem && <Shares spec={spec} mark={mark} unit={map?.unit ?? ""} found={found} stale={stale} />}
+			{box && !problem && <Shares spec={spec} mark={mark} unit={map?.unit ?? ""} found={found} stale={old} />}
 		</section>
 	);
 }
 
-function whoWords(spec: GraphSpec, mark: Mark, unit: string): Words {
+/** The marked rectangle, as parameters. */
+function boxWords(mark: Mark, unit: string): Words {
 	const bound = (value: number) => `${Math.max(0, Math.round(value))}${unit === "ns" ? "ns" : "B"}`;
 	return {
-		recording: sheet.peek().recording,
-		statistic: spec.statistic,
-		source: spec.source,
 		from: Math.round(mark.from),
 		to: Math.round(mark.until),
 		low: bound(mark.low),
 		high: bound(mark.high),
-		top: MOST,
 	};
+}
+
+/** Whose its I/Os are, of those that are shown; of a graph that follows, of those that are shown when it is asked. */
+function whoWords(spec: GraphSpec, box: Words): Words {
+	const { recording, statistic, source, from, to } = follows.peek() ? untracked(() => wordsOf(spec)) : wordsOf(spec);
+	return { recording, statistic, source, ...box, around_from: from, around_to: to, top: MOST };
 }
 
 /** The I/Os of the marked values as a graph of their own. */
@@ -103,7 +111,8 @@ function Shares({
 	return (
 		<div class={stale ? "who-tables stale" : "who-tables"} role="status" aria-busy={stale}>
 			<p>
-				<strong>{thousands(found.inside)} I/Os</strong> inside, {thousands(found.outside)} outside
+				<strong>{thousands(found.inside)} I/Os</strong> inside, {thousands(found.outside)} outside of it in the time
+				shown
 			</p>
 			{telling.map((dimension) => (
 				<Dimension key={dimension.field} spec={spec} mark={mark} unit={unit} dimension={dimension} />

@@ -18,10 +18,12 @@ const KINDS = { series: "number", stack: "by value", heat: "heat map" };
 function Chooser() {
 	const all = useMemo(() => choicesOf(catalogue.value), [catalogue.value]);
 	const [typed, setTyped] = useState("");
-	const [group, setGroup] = useState(all.find((each) => !each.why)?.group ?? "");
+	const [picked, setPicked] = useState("");
 	const [at, setAt] = useState(0);
 	const list = useRef<HTMLDivElement>(null);
 	const groups = [...new Set(all.map((each) => each.group))];
+	// what can be had may be known later than the first key
+	const group = picked || ((all.find((each) => !each.why) ?? all[0])?.group ?? "");
 	const exact = typed.includes("[") || typed.includes(".") ? exactly(typed, all) : [];
 	const found = typed.trim() ? [...exact, ...search(all, typed)] : all.filter((each) => each.group === group);
 	const chosen = found[Math.min(at, found.length - 1)];
@@ -43,7 +45,7 @@ function Chooser() {
 		};
 		if (!typed) {
 			const turn = (by: number) => () => {
-				setGroup(groups[(groups.indexOf(group) + by + groups.length) % groups.length] ?? group);
+				setPicked(groups[(groups.indexOf(group) + by + groups.length) % groups.length] ?? group);
 				setAt(0);
 			};
 			Object.assign(steps, { ArrowRight: turn(1), ArrowLeft: turn(-1) });
@@ -84,7 +86,7 @@ function Chooser() {
 							aria-pressed={!typed && each === group}
 							onClick={() => {
 								setTyped("");
-								setGroup(each);
+								setPicked(each);
 								setAt(0);
 							}}
 						>

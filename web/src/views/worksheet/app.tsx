@@ -1,5 +1,5 @@
 import { effect } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { refusal, unreachable } from "../../model/held";
 import { offline, view } from "../../model/session";
 import { facts, refused, sheet } from "../../model/worksheet";
@@ -18,7 +18,8 @@ import { TimeBar } from "./time";
 
 /** The page: what is served, when, and the graphs; other pages in their place. */
 export function WorksheetApp() {
-	useEffect(() => listenToKeys(), []);
+	// with what is seen, its keys are heard
+	useLayoutEffect(() => listenToKeys(), []);
 	useEffect(() => effect(title), []);
 	return (
 		<div class="worksheet">

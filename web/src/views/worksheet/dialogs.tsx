@@ -1,41 +1,33 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
+import { homeOf } from "../../model/arranging";
+import { focus } from "../../model/worksheet";
+import { Modal } from "../modal";
 
 /** The dialog that is open, "" for none. */
 export const opened = signal<"" | "add" | "sheets" | "marks" | "help">("");
 
-/** A dialog over the page; Escape and a click beside it close it. */
-export function Dialog({
-	name,
-	title,
-	children,
-}: {
+interface Words {
 	name: typeof opened.value;
 	title: string;
 	children: ComponentChildren;
-}) {
-	const place = useRef<HTMLDialogElement>(null);
-	const shown = opened.value === name;
-	useEffect(() => {
-		if (!shown) return;
-		place.current?.showModal();
-		place.current?.querySelector<HTMLElement>("[data-first]")?.focus();
-	}, [shown]);
-	if (!shown) return null;
+}
+
+/** A dialog over the page; Escape and a click beside it close it. */
+export function Dialog(words: Words) {
+	return opened.value === words.name ? <Opened {...words} /> : null;
+}
+
+function Opened({ name, title, children }: Words) {
+	const chosen = useRef(focus.peek());
 	const close = () => {
 		if (opened.value === name) opened.value = "";
 	};
+	// a graph that was added meanwhile is what keys act on; while it is not there yet, it takes the focus when it is
+	const back = (before: HTMLElement | null) => (focus.peek() === chosen.current ? before : homeOf(focus.peek()));
 	return (
-		// biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes it as well
-		<dialog
-			ref={place}
-			class={`sheet-dialog ${name}`}
-			aria-labelledby={`${name}-title`}
-			onCancel={close}
-			onClose={close}
-			onClick={(event) => event.target === place.current && close()}
-		>
+		<Modal looks={`sheet-dialog ${name}`} title={`${name}-title`} leave={close} back={back}>
 			<div class="inside">
 				<header>
 					<h2 id={`${name}-title`}>{title}</h2>
@@ -45,6 +37,6 @@ export function Dialog({
 				</header>
 				{children}
 			</div>
-		</dialog>
+		</Modal>
 	);
 }

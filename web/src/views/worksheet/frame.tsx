@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { place, resize, shift } from "../../model/arranging";
 import { jump, sync, syncAll } from "../../model/moving";
 import { offline } from "../../model/session";
@@ -11,6 +11,9 @@ import { exportCsv, exportPng } from "./export";
 /** A graph's place on the page: moved, made wider and higher, synchronized, exported, closed. */
 export function Frame({ spec }: { spec: GraphSpec }) {
 	const home = useRef<HTMLElement>(null);
+	useLayoutEffect(() => {
+		if (focus.peek() === spec.id) home.current?.focus({ preventScroll: true });
+	}, []);
 	useEffect(() => {
 		if (focus.peek() === spec.id) home.current?.scrollIntoView({ block: "nearest" });
 	}, []);
@@ -135,7 +138,8 @@ function Handle({ spec }: { spec: GraphSpec }) {
 		event.stopPropagation();
 		shift(spec, by);
 		const handle = event.currentTarget as HTMLElement;
-		requestAnimationFrame(() => handle.focus());
+		// what is moved loses the focus; it has it again before another key can come
+		queueMicrotask(() => handle.focus());
 	};
 	return (
 		<button

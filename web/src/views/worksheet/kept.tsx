@@ -1,26 +1,31 @@
 import { useEffect, useState } from "preact/hooks";
 import { quantity } from "../../canvas/ticks";
-import type { Kept, KeptFacts } from "../../generated/api";
+import type { KeepPrune, Kept, KeptFacts } from "../../generated/api";
 import { ask, tell } from "../../model/ask";
 import { view } from "../../model/session";
 import { lengthWords, momentWords } from "../../model/times";
 import { add, sheet } from "../../model/worksheet";
+import { type Limits, LimitsForm, stays, TIERS } from "./kept-limits";
 
 const EVERY = 2000;
 const DAY = 86_400e9;
 
+type Tier = KeepPrune["tier"];
+
 /** Statistics that outlive the events: since when, how large, what they cost; paused, gone on with, pruned, dropped, added. */
 export function KeptPage() {
 	const { recording } = sheet.value;
-	const [found, setFound] = useState<KeptFacts[] | null>(null);
+	const [found, setFound] = useState<Kept | null>(null);
 	const [problem, setProblem] = useState("");
 	const [refusal, setRefusal] = useState("");
 	const attempt = async (act: () => Promise<Kept>, say: (words: string) => void) => {
 		try {
-			setFound((await act()).kept);
+			setFound(await act());
 			say("");
+			return true;
 		} catch (error) {
 			say(error instanceof Error ? error.message : String(error));
+			return false;
 		}
 	};
 	const look = () => attempt(() => ask<Kept>("kept", { recording }), setProblem);
@@ -31,21 +36,23 @@ export function KeptPage() {
 	}, [recording]);
 	const act = (action: string, statistic: string, more: object = {}) =>
 		attempt(() => tell<Kept>("POST", `kept/${action}`, { recording, statistic, ...more }), setRefusal);
-	const bytes = found?.reduce((sum, each) => sum + each.bytes, 0) ?? 0;
+	const limit = (limits: Limits) =>
+		attempt(() => tell<Kept>("POST", "kept/limits", { recording, ...limits }), setRefusal);
+	const { kept, limits } = found ?? { kept: null, limits: null };
 	return (
 		<div class="page">
 			<h2>Kept statistics of {recording}</h2>
 			<p class="quiet">
-				Events are kept within the recording's budget; what stands here outlives them: by the second for 7 days, by the
-				minute for 14, by the hour for 90, unless a row says otherwise.
+				Events are kept within the recording's budget; what stands here outlives them
+				{limits && `: ${TIERS.map(({ tier, name }) => `by the ${name} for ${stays(limits, tier)}`).join(", ")}`}.
 			</p>
 			{[problem, refusal].filter(Boolean).map((words) => (
 				<p key={words} class="problem" role="status">
 					{words}
 				</p>
 			))}
-			{found?.length === 0 && <p>None is kept yet.</p>}
-			{found && found.length > 0 && (
+			{kept?.length === 0 && <p>None is kept yet.</p>}
+			{kept && kept.length > 0 && (
 				<table>
 					<thead>
 						<tr>
@@ -54,14 +61,14 @@ export function KeptPage() {
 							<th scope="col">since (UTC)</th>
 							<th scope="col">on disk</th>
 							<th scope="col">CPU</th>
-							<th scope="col">kept for</th>
+							<th scope="col">goes back</th>
 							<th scope="col">
 								<span class="unseen">actions</span>
 							</th>
 						</tr>
 					</thead>
 					<tbody>
-						{found.map((each) => (
+						{kept.map((each) => (
 							<Row key={each.statistic} found={each} act={act} />
 						))}
 					</tbody>
@@ -69,38 +76,24 @@ export function KeptPage() {
 						<tr>
 							<th scope="row">all</th>
 							<td colSpan={2} />
-							<td>{quantity(bytes, "B")}</td>
+							<td>{limits && quantity(limits.used_bytes, "B")}</td>
 							<td colSpan={3} />
 						</tr>
 					</tfoot>
 				</table>
 			)}
 			<AddForm add={(statistic, backfill) => act("add", statistic, { backfill })} />
+			{limits && <LimitsForm key={recording} limits={limits} set={limit} />}
 		</div>
 	);
 }
 
-type Act = (action: string, statistic: string, more?: object) => Promise<void>;
+type Act = (action: string, statistic: string, more?: object) => Promise<boolean>;
 
 function Row({ found, act }: { found: KeptFacts; act: Act }) {
 	const { statistic } = found;
-	const [sure, setSure] = useState("");
-	const twice = (action: string, words: string, more?: () => object) => (
-		<button
-			type="button"
-			class="small"
-			onClick={() => {
-				if (sure !== action) return setSure(action);
-				setSure("");
-				void act(action, statistic, more?.());
-			}}
-		>
-			{sure === action ? `Yes, ${words.toLowerCase()}` : words}
-		</button>
-	);
+	const [sure, setSure] = useState(false);
 	const paused = found.state === "paused";
-	// a clock that began less than a day ago has nothing older, nor has what holds nothing yet
-	const before = found.until_ns !== null && found.until_ns > DAY ? Math.round(found.until_ns - DAY) : null;
 	return (
 		<tr data-kept={statistic}>
 			<th scope="row">
@@ -120,7 +113,8 @@ function Row({ found, act }: { found: KeptFacts; act: Act }) {
 			<td>{quantity(found.cpu_ns, "ns")}</td>
 			<td>
 				{found.tiers
-					.map(({ tier, keep_s }) => `${tier}: ${keep_s === null ? "for ever" : lengthWords(keep_s * 1e9)}`)
+					.filter((each) => each.first_ns !== null && each.until_ns !== null)
+					.map((each) => `${each.tier}: ${lengthWords(Number(each.until_ns) - Number(each.first_ns))}`)
 					.join(", ")}
 			</td>
 			<td>
@@ -128,15 +122,83 @@ function Row({ found, act }: { found: KeptFacts; act: Act }) {
 					<button type="button" class="small" onClick={() => act(paused ? "resume" : "pause", statistic)}>
 						{paused ? "Go on" : "Pause"}
 					</button>
-					{before !== null && twice("prune", "Drop all but a day", () => ({ before_ns: before }))}
-					{twice("drop", "Drop")}
+					{found.until_ns !== null && <Prune until={found.until_ns} prune={(more) => act("prune", statistic, more)} />}
+					<button
+						type="button"
+						class="small"
+						onClick={() => {
+							if (sure) void act("drop", statistic);
+							setSure(!sure);
+						}}
+					>
+						{sure ? "Yes, drop" : "Drop"}
+					</button>
 				</span>
 			</td>
 		</tr>
 	);
 }
 
-function AddForm({ add }: { add: (statistic: string, backfill: boolean) => Promise<void> }) {
+/** What is older than so many days goes: asked for, then confirmed by the number. */
+function Prune({
+	until,
+	prune,
+}: {
+	until: number;
+	prune: (more: Omit<KeepPrune, "recording" | "statistic">) => Promise<boolean>;
+}) {
+	const [open, setOpen] = useState(false);
+	const [days, setDays] = useState(1);
+	const [tier, setTier] = useState<Tier>("1h");
+	if (!open)
+		return (
+			<button type="button" class="small" onClick={() => setOpen(true)}>
+				Drop what is old
+			</button>
+		);
+	return (
+		<form
+			class="buttons"
+			onSubmit={async (event) => {
+				event.preventDefault();
+				// a clock that began less than that ago has nothing older
+				if (await prune({ before_ns: Math.max(0, Math.round(until - days * DAY)), tier })) setOpen(false);
+			}}
+		>
+			<select
+				aria-label="What is dropped"
+				value={tier}
+				onChange={(event) => setTier(event.currentTarget.value as Tier)}
+			>
+				{TIERS.map((each) => (
+					<option key={each.tier} value={each.tier}>
+						{each.goes}
+					</option>
+				))}
+			</select>
+			all but{" "}
+			<input
+				type="number"
+				aria-label="Days that stay"
+				min={0}
+				step="any"
+				required
+				style={{ width: "5em" }}
+				value={String(days)}
+				onInput={(event) => setDays(event.currentTarget.valueAsNumber || 0)}
+			/>{" "}
+			days
+			<button type="submit" class="small">
+				Drop it
+			</button>
+			<button type="button" class="small" onClick={() => setOpen(false)}>
+				Leave it
+			</button>
+		</form>
+	);
+}
+
+function AddForm({ add }: { add: (statistic: string, backfill: boolean) => Promise<boolean> }) {
 	const [statistic, setStatistic] = useState("");
 	const [backfill, setBackfill] = useState(true);
 	return (

@@ -1,4 +1,4 @@
-import { shift, step } from "../../model/arranging";
+import { homeOf, shift, step } from "../../model/arranging";
 import {
 	compare,
 	focused,
@@ -35,7 +35,6 @@ const graph = (act: (spec: GraphSpec) => void) => () => {
 	const spec = focused();
 	if (spec) act(spec);
 };
-const home = (spec: GraphSpec) => document.querySelector<HTMLElement>(`[data-graph="${CSS.escape(spec.id)}"]`);
 const online = (act: () => void) => () => {
 	if (!offline.value) act();
 };
@@ -98,7 +97,7 @@ export const FRAME_KEYS: Key[] = [
 		key: "p",
 		words: "its picture as PNG",
 		act: graph((spec) => {
-			const place = home(spec);
+			const place = homeOf(spec.id);
 			if (place) exportPng(place, spec);
 		}),
 	},

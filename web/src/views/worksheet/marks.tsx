@@ -20,8 +20,6 @@ function List() {
 	useEffect(() => marks.refresh(), []);
 	const { found, left } = marks.value;
 	const shown = found.filter((each) => wordsOf(each).includes(typed.toLowerCase()));
-	if (found.length === 0)
-		return <p class="quiet">Nothing is marked in {sheet.value.recording}. Runs of a study mark their time.</p>;
 	return (
 		<>
 			<input
@@ -31,39 +29,43 @@ function List() {
 				value={typed}
 				onInput={(event) => setTyped(event.currentTarget.value)}
 			/>
-			<table>
-				<thead>
-					<tr>
-						<th scope="col">mark</th>
-						<th scope="col">kind</th>
-						<th scope="col">begins</th>
-						<th scope="col">lasts</th>
-						<th scope="col">report</th>
-					</tr>
-				</thead>
-				<tbody>
-					{shown.map((each, i) => (
-						<tr key={`${each.label} ${i}`}>
-							<th scope="row">
-								<button
-									type="button"
-									class="link"
-									onClick={() => {
-										showSpan(markSpan(each, whole.value.until));
-										opened.value = "";
-									}}
-								>
-									{each.label}
-								</button>
-							</th>
-							<td>{each.kind}</td>
-							<td>{momentWords(each.from_ns, 1e9, whole.value.from)}</td>
-							<td>{each.until_ns === null ? "still" : lengthWords(each.until_ns - each.from_ns)}</td>
-							<td>{markLink(each) && <a href={markLink(each) ?? ""}>open</a>}</td>
+			{found.length === 0 ? (
+				<p class="quiet">Nothing is marked in {sheet.value.recording}. Runs of a study mark their time.</p>
+			) : (
+				<table>
+					<thead>
+						<tr>
+							<th scope="col">mark</th>
+							<th scope="col">kind</th>
+							<th scope="col">begins</th>
+							<th scope="col">lasts</th>
+							<th scope="col">report</th>
 						</tr>
-					))}
-				</tbody>
-			</table>
+					</thead>
+					<tbody>
+						{shown.map((each, i) => (
+							<tr key={`${each.label} ${i}`}>
+								<th scope="row">
+									<button
+										type="button"
+										class="link"
+										onClick={() => {
+											showSpan(markSpan(each, whole.value.until));
+											opened.value = "";
+										}}
+									>
+										{each.label}
+									</button>
+								</th>
+								<td>{each.kind}</td>
+								<td>{momentWords(each.from_ns, 1e9, whole.value.from)}</td>
+								<td>{each.until_ns === null ? "still" : lengthWords(each.until_ns - each.from_ns)}</td>
+								<td>{markLink(each) && <a href={markLink(each) ?? ""}>open</a>}</td>
+							</tr>
+						))}
+					</tbody>
+				</table>
+			)}
 			{left > 0 && <p class="quiet">{left} earlier marks are not listed.</p>}
 		</>
 	);

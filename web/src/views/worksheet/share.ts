@@ -5,6 +5,8 @@ import { waitsOf, wordsOf } from "../../model/feed";
 import { fileName, offer } from "../../model/files";
 import { standing } from "../../model/moving";
 import { brokenDown } from "../../model/names";
+import { heldName } from "../../model/offline";
+import { askedOf } from "../../model/painters";
 import { unselected } from "../../model/reading";
 import { cursor, refused, sheet } from "../../model/worksheet";
 
@@ -28,7 +30,7 @@ export async function shareSheet(): Promise<void> {
 		await settled();
 		const page = await tell<string>("POST", "share", {
 			worksheet: unselected(sheet.value),
-			questions: questions(asked()).slice(-MOST),
+			questions: [...new Set(questions(asked()).map(heldName))].slice(-MOST),
 		} satisfies Sharing);
 		offer(fileName(sheet.value.name || sheet.value.recording, "html"), new Blob([page], { type: "text/html" }));
 	} catch (error) {
@@ -53,7 +55,7 @@ async function settled(): Promise<void> {
 /** Of these questions those of the recording, the time and the graphs that are shown now. */
 export function questions(names: readonly string[]): string[] {
 	const { recording, graphs, compare } = sheet.value;
-	const shown = graphs.map((each) => ({ statistic: each.statistic, words: wordsOf(each) }));
+	const shown = graphs.map((each) => ({ statistic: askedOf(each), words: wordsOf(each) }));
 	return names.filter((name) => {
 		const [path = "", query = ""] = name.split("?");
 		const words = new URLSearchParams(query);

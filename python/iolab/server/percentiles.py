@@ -1,0 +1,29 @@
+"""A heat map as lines over time: percentiles, the largest value and the mean of each column."""
+
+from __future__ import annotations
+
+from ..errors import UsageError
+from ..heatmap import overlays
+from ..recording.counts import UNITS, HeatCounts
+from ..statistics.names import Statistic
+from ..statistics.plain import number, numbers
+from .models import Line, PercentilesAnswer
+from .plain import check_size
+
+SHARES = (0.5, 0.9, 0.99, 1.0)
+NAMES = ("p50", "p90", "p99", "max", "mean")
+"""What the lines are called, the mean last. Values are those of the grid: a percentile is the largest of its bucket."""
+
+
+def percentiles(asked: Statistic, counts: HeatCounts) -> PercentilesAnswer:
+    """The lines of a map. UsageError for offsets, which are addresses."""
+    if counts.y == "offset":
+        raise UsageError("offsets are addresses, and have no percentiles", where="drawn", hint="drawn=true is the map itself")
+    check_size(len(NAMES) * counts.columns)
+    lines = overlays.lines(counts, counts.columns, SHARES)
+    over = overlays.lines(counts.coarser(columns=max(1, counts.columns)), 1, SHARES)
+    return PercentilesAnswer(
+        statistic=str(asked), t0_ns=counts.t0_ns, interval_ns=counts.interval_ns, y=counts.y, unit=UNITS[counts.y], events=counts.events,
+        keys=[Line(key=name, mean=number(float(all_[0])), values=numbers(values))
+              for name, all_, values in zip(NAMES, over, lines, strict=True)],
+        notes=list(counts.assumptions), lost_by_column=list(counts.lost_by_column), gaps=list(counts.gaps))

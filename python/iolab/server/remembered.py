@@ -1,0 +1,103 @@
+"""Answers that were given before, as long as nothing that they depend on has changed.
+
+An answer depends on its question and on what is recorded. Of time that is over, because all that is not sealed yet comes later, what is
+being recorded meanwhile changes nothing; of any other time an answer holds until something more comes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from ..errors import IolabError
+from ..recording.layout import FACTS, HOT, KINDS, LOCK, LOSSES, SEGMENTS
+from ..recording.trace import Trace
+from ..statistics.kept.places import DEFINITIONS, STATE
+from .asking import Words, moment, recording_of
+from .store import Opened, Store
+
+MOST_BYTES = 64 << 20
+LARGEST = MOST_BYTES // 4
+"""Bytes of one answer; what is larger is made anew each time."""
+
+Written: TypeAlias = tuple[bytes, str]
+"""An answer as it is sent: its bytes, and their media type."""
+
+_MOMENTS = tuple(f"{which}{end}" for which in ("", "other_", "around_") for end in ("from", "to"))
+
+
+class Remembered:
+    """The latest answers, up to a number of bytes. Safe to use from several threads."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES, largest: int = LARGEST) -> None:
+        self._most, self._largest = most_bytes, largest
+        self._held: OrderedDict[Hashable, tuple[Hashable, Written]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def answer(self, store: Store, path: Hashable, words: Words, ends: Sequence[str], make: Callable[[], Written]) -> Written:
+        """What was answered to the same question and still holds, or else what `make` answers.
+
+        Args:
+            path: what is asked, and in which form. ends: parameters that end the spans which the answer is about; where one is missing it
+                is about all that comes.
+        """
+        try:
+            asked, state = _asked(store, words, ends)
+        except IolabError:
+            return make()  # which says what is wrong
+        key = path, asked
+        with self._lock:
+            held = self._held.get(key)
+            if held is not None and held[0] == state:
+                self._held.move_to_end(key)
+                return held[1]
+        made = make()
+        self._keep(key, state, made)
+        return made
+
+    def _keep(self, key: Hashable, state: Hashable, made: Written) -> None:
+        with self._lock:
+            before = self._held.pop(key, None)
+            self._bytes -= 0 if before is None else len(before[1][0])
+            if len(made[0]) > self._largest:
+                return
+            self._held[key] = state, made
+            self._bytes += len(made[0])
+            while self._bytes > self._most:
+                _, (_, gone) = self._held.popitem(last=False)
+                self._bytes -= len(gone[0])
+
+
+def _asked(store: Store, words: Words, ends: Sequence[str]) -> tuple[Hashable, Hashable]:
+    """(the question with its moments as such, the state of what it is put to)."""
+    name = recording_of(store, words)
+    first, last = store.ends(name)
+    moments = {each: moment(words[each], first, last) for each in _MOMENTS if each in words}
+    rest = {each: words[each] for each in words if each not in moments}
+    until = max(moments[each] for each in ends) if all(each in moments for each in ends) else None
+    return (tuple(sorted(moments.items())), tuple(sorted({**rest, "recording": name}.items()))), _state(store.open(name), until)
+
+
+def _state(opened: Opened, until_ns: int | None) -> Hashable:
+    """What answers up to a moment depend on; None: to the very end."""
+    if isinstance(opened, Trace):
+        return _stamp(opened.path)
+    lasting = tuple(_stamp(opened.path / name) for name in (FACTS, SEGMENTS, LOSSES, *KINDS, DEFINITIONS, STATE))
+    hot = sorted((opened.path / HOT).glob("*"))
+    segments = [each for each in (*opened.segments(), *opened.sample_segments()) if each.kind == "hot"] if hot else []
+    if segments and until_ns is not None and until_ns <= min(each.first_ns for each in segments):
+        return lasting
+    return lasting, _stamp(opened.path / LOCK), tuple((path.name, _stamp(path)) for path in hot)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """What tells one state of a file or directory from the next; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

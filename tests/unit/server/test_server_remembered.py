@@ -1,0 +1,166 @@
+"""Answers that are remembered: as long as what they depend on stays, and no longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab.errors import UsageError
+from iolab.recording.writer import RecordingWriter
+from iolab.server import queries
+from iolab.server.app import application
+from iolab.server.guard import Door
+from iolab.server.remembered import Remembered
+from iolab.server.store import Store
+from starlette.testclient import TestClient
+from support.recordings import SECOND, START, events
+from support.service import TOKEN, recorded
+
+OVER = {"recording": "rec", "statistic": "io.ops", "from": str(START), "to": str(START + 3 * SECOND)}
+"""A question to time of which all is sealed."""
+OPEN = {"recording": "rec", "statistic": "io.ops"}
+ENDS = ("to",)
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[RecordingWriter]:
+    made = recorded(tmp_path / "rec")
+    yield made
+    made.close()
+
+
+class Asked:
+    """A service's memory, and how often it had to ask."""
+
+    def __init__(self, path: Path, **bounds: int) -> None:
+        self.store, self.times = Store([path]), 0
+        self.remembered = Remembered(**bounds)
+
+    def __call__(self, words: dict[str, str], ends: tuple[str, ...] = ENDS) -> bytes:
+        def make() -> tuple[bytes, str]:
+            self.times += 1
+            return queries.ask(self.store, words).model_dump_json().encode(), "application/json"
+
+        return self.remembered.answer(self.store, "query", words, ends, make)[0]
+
+
+def grow(writer: RecordingWriter) -> None:
+    writer.append_events(events(100, 99, start_ns=START + 8 * SECOND, per_s=100))
+
+
+def test_time_that_is_over_is_asked_once_though_more_comes(writer: RecordingWriter) -> None:
+    asked = Asked(writer.path)
+    first = asked(OVER)
+    grow(writer)
+    assert asked(OVER) == first
+    assert asked.times == 1
+    # a moment before the end is another moment by now
+    asked({**OVER, "from": "-5s"})
+    grow(writer)
+    asked({**OVER, "from": "-5s"})
+    assert asked.times == 3 if _moved(asked) else asked.times >= 2
+
+
+def _moved(asked: Asked) -> bool:
+    return asked.store.ends("rec")[1] > START + 9 * SECOND
+
+
+def test_what_goes_on_is_asked_anew_when_more_came(writer: RecordingWriter) -> None:
+    asked = Asked(writer.path)
+    first = asked(OPEN)
+    assert asked(OPEN) == first
+    assert asked.times == 1
+    grow(writer)
+    assert asked(OPEN) != first
+    assert asked.times == 2
+
+
+@pytest.mark.parametrize("change", ["seal", "loss"])
+def test_time_that_is_over_is_asked_anew_when_the_recording_changes(change: str, writer: RecordingWriter) -> None:
+    asked = Asked(writer.path)
+    asked(OVER)
+    if change == "seal":
+        writer.seal()
+    else:
+        writer.loss("overrun", "block", START, START + SECOND, 5)
+    asked(OVER)
+    assert asked.times == 2
+
+
+def test_what_comes_late_into_time_that_is_over_is_told(writer: RecordingWriter) -> None:
+    asked = Asked(writer.path)
+    first = asked(OVER)
+    writer.append_events(events(50, 7, start_ns=START + SECOND, per_s=100))
+    assert asked(OVER) != first
+
+
+def test_a_question_with_an_open_end_is_never_over(writer: RecordingWriter) -> None:
+    asked = Asked(writer.path)
+    asked(OVER, ("to", "around_to"))
+    grow(writer)
+    asked(OVER, ("to", "around_to"))
+    assert asked.times == 2
+
+
+def test_other_questions_have_other_answers(writer: RecordingWriter) -> None:
+    asked = Asked(writer.path)
+    answers = {asked(OVER), asked({**OVER, "interval": "1s"}), asked({**OVER, "statistic": "io.bytes"}),
+               asked({**OVER, "to": str(START + 2 * SECOND)})}
+    assert len(answers) == asked.times == 4
+
+
+def test_the_oldest_are_forgotten_beyond_a_number_of_bytes(writer: RecordingWriter) -> None:
+    asked = Asked(writer.path)
+    size = len(asked(OVER))
+    asked = Asked(writer.path, most_bytes=2 * size + size // 2)
+    spans = [{**OVER, "from": str(START + number)} for number in range(3)]
+    for words in spans:
+        asked(words)
+    asked(spans[2])
+    assert asked.times == 3
+    asked(spans[0])
+    assert asked.times == 4
+    large = Asked(writer.path, largest=size - 1)
+    large(OVER)
+    large(OVER)
+    assert large.times == 2
+
+
+def test_what_is_refused_is_refused_each_time(writer: RecordingWriter) -> None:
+    asked = Asked(writer.path)
+    for words in ({**OVER, "from": "yesterday"}, {**OVER, "statistic": "io.opps"}):
+        for _ in range(2):
+            with pytest.raises(UsageError):
+                asked(words)
+
+
+def test_a_trace_is_asked_anew_when_it_changes(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    lines = "time:ms,latency:us,size:bytes,op\n" + "".join(f"{at},100,512,read\n" for at in range(100))
+    path.write_text(lines)
+    asked = Asked(path)
+    words = {"recording": "t.csv", "statistic": "io.ops", "from": "0", "to": str(SECOND)}
+    first = asked(words)
+    assert asked(words) == first
+    assert asked.times == 1
+    path.write_text(lines + "50,100,512,read\n")
+    assert asked(words) != first
+
+
+def test_over_the_wire_answers_differ_by_their_form(writer: RecordingWriter) -> None:
+    door = Door(["127.0.0.1"], 8750, token=TOKEN)
+    with TestClient(application(Store([writer.path]), door), base_url="http://127.0.0.1:8750") as client:
+        client.headers["authorization"] = f"Bearer {TOKEN}"
+        words = {**OVER, "statistic": "io.ops[latency]", "drawn": "true"}
+
+        def get(accept: str) -> Any:
+            return client.get("/api/v1/query", params=words, headers={"accept": accept})
+
+        for _ in range(2):
+            plain, binary = get("application/json"), get("application/vnd.iolab.heat")
+            assert plain.json()["kind"] == "map"
+            assert binary.content[:4] == b"ioHm"
+            assert plain.headers["vary"] == "Accept, Accept-Encoding"

@@ -1,0 +1,58 @@
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+
+/**
+ * A dialog over the page, for as long as it is part of it. It has the focus before another key can come, in what bears `data-first`;
+ * when it goes, the focus is where it was before, or where `back` says. `leave`: Escape was pressed, or something beside it clicked.
+ */
+export function Modal({
+	looks,
+	title,
+	leave,
+	back = (before) => before,
+	children,
+}: {
+	/** Its classes. */
+	looks: string;
+	/** The id of the heading that names it. */
+	title: string;
+	leave: () => void;
+	back?: (before: HTMLElement | null) => HTMLElement | null;
+	children: ComponentChildren;
+}) {
+	const place = useRef<HTMLDialogElement>(null);
+	const left = useRef(leave);
+	left.current = leave;
+	useLayoutEffect(() => {
+		const dialog = place.current;
+		const before = document.activeElement as HTMLElement | null;
+		dialog?.showModal();
+		dialog?.querySelector<HTMLElement>("[data-first]")?.focus();
+		// the browser closes it later than the key: what follows Escape at once would still be the dialog's
+		const leaves = (event: KeyboardEvent) => {
+			if (event.key !== "Escape" || event.isComposing || event.defaultPrevented) return;
+			event.preventDefault();
+			left.current();
+		};
+		document.addEventListener("keydown", leaves);
+		return () => {
+			document.removeEventListener("keydown", leaves);
+			// nothing takes the focus while a dialog covers it
+			dialog?.remove();
+			back(before)?.focus({ preventScroll: true });
+		};
+	}, []);
+	return (
+		// biome-ignore lint/a11y/useKeyWithClickEvents: Escape does the same
+		<dialog
+			ref={place}
+			class={looks}
+			aria-labelledby={title}
+			// one that is gone may still be told so, when the next is open
+			onClose={() => place.current && left.current()}
+			onClick={(event) => event.target === place.current && left.current()}
+		>
+			{children}
+		</dialog>
+	);
+}

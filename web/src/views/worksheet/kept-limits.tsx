@@ -1,0 +1,73 @@
+import { useState } from "preact/hooks";
+import type { KeepLimits, KeptLimits } from "../../generated/api";
+import { lengthWords } from "../../model/times";
+
+const DAY_S = 86_400;
+const GIB = 2 ** 30;
+
+/** Lengths of sums, the shortest first; dropping one drops the shorter ones as well. */
+export const TIERS = [
+	{ tier: "1s", name: "second", goes: "by the second" },
+	{ tier: "1m", name: "minute", goes: "by the second and minute" },
+	{ tier: "1h", name: "hour", goes: "of all" },
+] as const;
+
+/** What is asked for: all of it. */
+export type Limits = Omit<KeepLimits, "recording">;
+
+/** For how long a tier stays, in words. */
+export const stays = (limits: KeptLimits, tier: string) => lengthWords((limits.retention[tier] ?? 0) * 1e9);
+
+/** Limits as a sentence with blanks; an empty one is no limit. What is not changed is sent as it was, to the byte. */
+export function LimitsForm({ limits, set }: { limits: KeptLimits; set: (limits: Limits) => Promise<boolean> }) {
+	const [draft, setDraft] = useState<Record<string, string>>({});
+	const shown = (value: number | null) => (value === null ? "" : String(Number(value.toPrecision(6))));
+	const blank = (label: string, name: string, now: number | null, unit: number, more: object = {}) => (
+		<input
+			type="number"
+			aria-label={label}
+			min={0}
+			step="any"
+			style={{ width: "6em" }}
+			value={draft[name] ?? shown(now === null ? null : now / unit)}
+			onInput={(event) => setDraft({ ...draft, [name]: event.currentTarget.value })}
+			{...more}
+		/>
+	);
+	const said = (name: string, now: number | null, unit: number) => {
+		const text = draft[name];
+		return text === undefined ? now : text === "" ? null : Number(text) * unit;
+	};
+	return (
+		<form
+			class="sentence"
+			data-limits
+			onSubmit={async (event) => {
+				event.preventDefault();
+				const size = said("bytes", limits.bytes, GIB);
+				const retention = TIERS.map(({ tier }) => [
+					tier,
+					Math.round(said(tier, limits.retention[tier] ?? 0, DAY_S) ?? 0),
+				]);
+				const all = {
+					bytes: size === null ? null : Math.round(size),
+					cpu_share: said("cpu", limits.cpu_share, 0.01),
+					retention: Object.fromEntries(retention) as Record<string, number>,
+				};
+				if (await set(all)) setDraft({});
+			}}
+		>
+			All of them may take {blank("Size in GiB", "bytes", limits.bytes, GIB, { placeholder: "no limit" })} GiB on disk
+			and {blank("Share of CPU time", "cpu", limits.cpu_share, 0.01, { placeholder: "no limit" })} % of all CPU time,
+			and stay
+			{TIERS.map(({ tier, name }, place) => (
+				<span key={tier}>
+					{place ? ", " : " "}by the {name} for{" "}
+					{blank(`Days by the ${name}`, tier, limits.retention[tier] ?? 0, DAY_S, { required: true })} days
+				</span>
+			))}
+			. <button type="submit">Set limits</button>
+			{limits.pending && <span class="quiet"> The recorder has not taken them up yet.</span>}
+		</form>
+	);
+}
