@@ -54,6 +54,27 @@ def test_a_study_of_one_far_host_goes_on_over_there(where: tuple[str, ...], mach
     assert machines["local"].removed == []
 
 
+def test_one_killed_before_its_first_line_goes_on_over_there(machines: dict[str, FakeHost], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("iolab.run.runner.gather", killed)
+        patch.setattr("iolab.targets.directory.DirectoryTarget.close", lambda target: None)
+        with pytest.raises(Killed):
+            run(["run", "s.toml", "--host", "root@a"])
+    out = Path("results/small")
+    assert not (out / "journal.jsonl").exists()
+    assert host_words(out) == ("root@a",)
+    assert run(["run", "s.toml", "--resume", "--host", "local"]) == 2
+    assert run(["run", "s.toml", "--resume"]) == 0
+    assert statuses(out) == [("finished", "root@a")] * RUNS
+    assert machines["local"].started == machines["local"].removed == []
+
+
 def test_a_study_of_several_hosts_in_the_default_place_goes_on_on_all(machines: dict[str, FakeHost]) -> None:
     fails_from(machines["root@b"], 2)
     assert run(["run", "s.toml", "--host", "root@a", "--host", "root@b"]) == 5

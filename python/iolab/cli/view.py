@@ -28,7 +28,8 @@ def serving_options(function: Decorated) -> Decorated:
             click.option("--token-file", type=PATH, metavar="FILE",
                          help="Keep the token there, so that it is the same next time; the file is made if it isn't there."),
             click.option("--alert-commands", type=PATH, metavar="FILE",
-                         help='Commands that alerts may run, by name, in TOML: page = ["/usr/local/bin/page", "me"].')):
+                         help='Commands that alerts may run, in TOML, a line each: page = ["/usr/local/bin/page", "me"]. '
+                              "Without it an alert writes to the log and keeps statistics, and runs nothing.")):
         function = option(function)
     return function
 

@@ -33,6 +33,7 @@ class Manifest(BaseModel):
     study: dict[str, Any] | None = Field(None, description="the study with every default filled in")
     source: str | None = Field(None, description="what was imported")
     layout: str | None = Field(None, description="how the imported tree's paths were read")
+    host: str | None = Field(None, description="name of the host that the study was begun on")
     reproduce: list[str] = Field(default_factory=list, description="command that makes these results again, as arguments")
 
 

@@ -31,8 +31,9 @@ class Results:
     Where the directory has `hosts.json`, the runs are those of all its hosts, each under `<host>/<run>`; see `hosts`.
     """
 
-    def __init__(self, path: Path, *, progress: Progress | None = None) -> None:
+    def __init__(self, path: str | Path, *, progress: Progress | None = None) -> None:
         """Open; ResultsError where it is no results directory. Evidence is read anew only where the cache is stale."""
+        path = Path(path)
         self.path = path
         hosts = read_hosts(path)
         self._parts = {} if hosts is None else {name: Results(path / name, progress=progress) for name in begun_on(path, hosts)}

@@ -40,7 +40,7 @@ class Past:
         events: of the journal, in order.
         done: number of each finished run to its name.
         planned: number of each run to the name that it was planned under last.
-        host: name of the host that the latest of it was done on; None where neither journal nor evidence tells.
+        host: name of the host that the latest of it was done on, or that it was begun on; None where nothing tells.
     """
 
     events: Sequence[Mapping[str, Any]]
@@ -106,7 +106,12 @@ def read_past(directory: Path) -> Past:
     planned = {number: event["run"] for event in events
                if event["event"] == "planned" and (number := _number(str(event.get("run", "")))) is not None}
     said = [event["host"] for event in events if event["event"] in ("opened", "resumed", "started") and isinstance(event.get("host"), str)]
-    return Past(events, done, planned, said[-1] if said else host)
+    return Past(events, done, planned, said[-1] if said else host or _begun_on(directory))
+
+
+def _begun_on(directory: Path) -> str | None:
+    """What the manifest tells, which is there before anything is made on a host."""
+    return read_manifest(directory).host if begun(directory) else None
 
 
 def check_host(past: Past, host: Host, directory: Path, force: bool) -> None:

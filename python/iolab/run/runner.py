@@ -14,10 +14,12 @@ from ..errors import RunError
 from ..hosts.base import Host, Process
 from ..hosts.facts import Facts, boot_id
 from ..results.evidence import RUNS
+from ..results.manifest import FILE as MANIFEST_FILE
 from ..results.manifest import Manifest, read_manifest, write_atomically, write_manifest
 from ..study.load import Study
 from ..study.plan import Plan, PlannedRun, plan_runs
 from ..targets.base import NOTHING_ALLOWED, Permissions
+from ..targets.made import SUFFIX as MADE
 from .commands import CommandRunner
 from .environment import gather, write_study_environment
 from .equipment import Equipment
@@ -84,6 +86,11 @@ class StudyRunner:
             return self._nothing_to_do(plan, past)
         with ExitStack() as stack:
             tools = self._equipment.tools()
+            head = stack.enter_context(ExitStack())
+            if not past.begun:
+                # where it is done is on record before anything is made over there, and until all of that is gone
+                head.push(self._take_back_head)
+                self._write_head(reproduce)
             for target in self._equipment.targets:
                 stack.callback(target.close)
                 target.open(self._equipment.room(target))
@@ -91,8 +98,10 @@ class StudyRunner:
             if past.begun:
                 self._go_on(past, plan, missing, ground)
             else:
-                self._write_head(ground, reproduce)
+                (self._directory / RUNS).mkdir(exist_ok=True)
+                write_study_environment(self._directory, ground.environment)
                 self._note_ground("opened", missing, ground, {}, runs=len(plan.runs))
+                head.pop_all()
             for note in self._equipment.notes():
                 self._listener.noticed(note)
             if self._equipment.recorder is not None:
@@ -108,16 +117,20 @@ class StudyRunner:
         surroundings = ground.surroundings
         return replace(ground, names={run.number: run.identity(surroundings) for run in missing})
 
-    def _write_head(self, ground: _Ground, reproduce: Sequence[str]) -> None:
-        """The manifest last: with it the study counts as begun."""
-        (self._directory / RUNS).mkdir(exist_ok=True)
+    def _write_head(self, reproduce: Sequence[str]) -> None:
+        """The manifest last: with it the study counts as begun, on this host."""
         write_atomically(self._directory / STUDY_FILE, self._study.text)
-        write_study_environment(self._directory, ground.environment)
         write_manifest(self._directory, Manifest(
             name=self._study.name, description=self._study.description, origin="run", created_ns=self._clock.realtime_ns(),
             iolab=metadata.version("iolab"), baseline=self._study.baseline, variants=list(self._study.variants),
-            factors=list(self._study.factors), study=self._study.resolved(), source=None, layout=None,
+            factors=list(self._study.factors), study=self._study.resolved(), source=None, layout=None, host=self._host.name,
             reproduce=list(reproduce)))
+
+    def _take_back_head(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Where nothing could be measured at all, nothing is left, unless something is over there still."""
+        if kind is not None and issubclass(kind, Exception) and not any(self._directory.glob(f"*{MADE}")):
+            for name in (MANIFEST_FILE, STUDY_FILE):
+                (self._directory / name).unlink(missing_ok=True)
 
     def _go_on(self, past: Past, plan: Plan, missing: Sequence[PlannedRun], ground: _Ground) -> None:
         changed = check_surroundings(past, ground.names, ground.surroundings, read_manifest(self._directory), self._study,

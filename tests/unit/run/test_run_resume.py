@@ -19,6 +19,7 @@ from iolab.run import execute
 from iolab.run.interrupts import Interrupts
 from iolab.run.journal import Journal, read_journal
 from iolab.study.adapt import Changes
+from iolab.targets.made import Made
 from support.acting import Listener, fake_host, study_text
 
 Do = Callable[..., Path]
@@ -272,6 +273,65 @@ def without_hosts(out: Path) -> None:
         if event["event"] != "started":
             event.pop("host", None)
     (out / "journal.jsonl").write_text("".join(json.dumps(event) + "\n" for event in lines))
+
+
+@pytest.mark.parametrize("when", ["as a target is made", "once it is made", "before the first line"])
+def test_a_study_killed_before_its_first_line_knows_its_host(do: Do, host: FakeHost, study: Path, tmp_path: Path, when: str,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    study.write_text(study_text() + '\n[target]\npath = "/data"\n')
+    host.files["/data/precious"] = "kept"
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    made = Made.note
+
+    def note(self: Made, kind: str, **data: Any) -> None:
+        made(self, kind, **data)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        if when == "as a target is made":
+            patch.setattr(Made, "note", note)
+        else:
+            patch.setattr(*(("iolab.run.runner.gather", killed) if when == "once it is made" else (Journal, "write_all", killed)))
+        patch.setattr("iolab.targets.directory.DirectoryTarget.close", lambda target: None)
+        with pytest.raises(Killed):
+            do()
+    out = tmp_path / "out"
+    assert not (out / "journal.jsonl").exists()
+    assert len(list(out.glob("*.made"))) == 1
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    other = fake_host()
+    other.name = "other"
+    for force in (False, True):
+        with pytest.raises(UsageError, match=r"begun on host 'fake', not on 'other', and what it left over there"):
+            do(resume=True, host=other, clock=other.clock, force=force)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert other.started == other.removed == []
+    with pytest.raises(UsageError, match="holds results already"):
+        do()
+    do(resume=True)
+    assert len(names(out)) == 8
+    assert host.list_directory("/data") == ["precious"]
+    agreed(out)
+
+
+def test_where_nothing_could_be_measured_nothing_is_left(do: Do, host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise RunError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("iolab.run.runner.gather", refused)
+        with pytest.raises(RunError, match="no room"):
+            do()
+        assert not (tmp_path / "out").exists()
+        patch.setattr("iolab.targets.directory.DirectoryTarget.close", lambda target: None)
+        with pytest.raises(RunError, match="no room"):
+            do()
+    assert (tmp_path / "out/manifest.json").exists(), "what could not be removed is removed on that host alone"
+    do(resume=True)
+    assert len(names(tmp_path / "out")) == 8
 
 
 @pytest.mark.parametrize("journal", ["as it is", "of loads alone", "lost"])

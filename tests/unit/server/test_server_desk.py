@@ -249,12 +249,41 @@ def test_statistics_are_kept_paused_resumed_pruned_and_dropped(keeping: TestClie
     assert made["bytes"] == sum(tier["bytes"] for tier in made["tiers"]) > 0
     assert change("pause")[0]["state"] == "paused"
     assert change("resume")[0]["state"] == "kept"
+    assert change("prune", before_ns=0, tier="1s")[0]["rows"] == made["rows"]
     [pruned] = change("prune", before_ns=START + 3_600 * 10**9)
     assert pruned["rows"] < made["rows"]
     assert change("drop") == []
 
 
+def test_limits_are_shown_and_set(keeping: TestClient) -> None:
+    def asked(recording: str = "rec") -> Any:
+        return keeping.get(f"{API}/kept", params={"recording": recording}).json()["limits"]
+
+    first = asked()
+    assert first == {"bytes": 1 << 30, "cpu_share": 0.05, "retention": {"1s": 7 * 86400, "1m": 14 * 86400, "1h": 90 * 86400},
+                     "used_bytes": 0, "pending": False}
+    assert asked("t.csv") is None
+    keeping.post(f"{API}/kept/add", json={"recording": "rec", "statistic": "io.ops[latency]", "backfill": True})
+    wanted = {"bytes": None, "cpu_share": 0.5, "retention": {"1s": 3600, "1h": 10**8}}
+    answer = keeping.post(f"{API}/kept/limits", json={"recording": "rec", **wanted})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["limits"] == asked()
+    used = asked().pop("used_bytes")
+    assert asked() == {**wanted, "retention": {"1s": 3600, "1m": 14 * 86400, "1h": 10**8}, "used_bytes": used, "pending": False}
+    assert used == sum(each["bytes"] for each in answer.json()["kept"]) > 0
+
+
+LIMITS = {"recording": "rec", "bytes": None, "cpu_share": None, "retention": {}}
+
+
 @pytest.mark.parametrize(("way", "body", "status", "said"), [
+    ("limits", {"recording": "rec"}, 400, "bytes"), ("limits", {**LIMITS, "bytes": 0}, 400, "bytes"),
+    ("limits", {**LIMITS, "cpu_share": 7}, 400, "a share of all CPU time"), ("limits", {**LIMITS, "cpu_share": "all"}, 400, "cpu_share"),
+    ("limits", {**LIMITS, "retention": {"1d": 5}}, 400, "there is no tier"), ("limits", {**LIMITS, "retention": {"1s": -1}}, 400, "1s"),
+    ("limits", {**LIMITS, "retention": {"1s": 10**9}}, 400, "at least as long"),
+    ("limits", {**LIMITS, "recording": "../x"}, 404, "no recording"),
+    ("limits", {**LIMITS, "recording": "t.csv"}, 400, "of a trace nothing is kept"), ("limits", {**LIMITS, "more": 1}, 400, "more"),
+    ("prune", {"recording": "rec", "statistic": "io.ops", "before_ns": 0, "tier": "1d"}, 400, "tier"),
     ("add", {"recording": "rec", "statistic": "io.ops[latency]"}, 400, "backfill"),
     ("add", {"recording": "rec", "statistic": "io.opps", "backfill": True}, 400, "there is no statistic"),
     ("add", {"recording": "../rec", "statistic": "io.ops", "backfill": True}, 404, "there is no recording"),

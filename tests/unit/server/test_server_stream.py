@@ -84,6 +84,20 @@ def test_a_growing_recording_is_followed(growing: Path, served: Served) -> None:
     assert totals[0] < totals[-1]
 
 
+@pytest.mark.parametrize("interval", ["100ms", "1s"])
+def test_what_the_stream_brings_is_what_is_asked(interval: str, served: Served) -> None:
+    listener = served()
+    query = f"recording=rec&statistic=io.ops[latency]&seconds=5&interval={interval}&drawn=true&lines=false&top=30"
+    (_, tick), (name, answer) = heard(listener, query, 2)
+    assert name == "answer"
+    words = stream.Window(5 * SECOND, SECOND if interval == "1s" else SECOND // 10).words(tick["last_ns"])
+    found = httpx.get(f"http://127.0.0.1:{listener.door.port}/api/v1/query", headers=HEADERS, params={
+        "recording": "rec", "statistic": "io.ops[latency]", "drawn": "true", "lines": "false", "top": "30", **words})
+    assert answer == found.json()
+    assert answer["interval_ns"] == (SECOND if interval == "1s" else SECOND // 10)
+    assert answer["group"]["maps"][0]["overlays"] == []
+
+
 def test_what_is_at_rest_is_told_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "_QUIET", 1)
     listener = served()
@@ -100,7 +114,7 @@ def test_a_statistic_without_an_answer_is_a_problem_of_its_own(served: Served) -
 
 @pytest.mark.parametrize(("query", "status"), [
     ("recording=rec&statistic=io.opps", 400), ("recording=nothing", 404), ("recording=rec&seconds=0", 400),
-    ("recording=rec&seconds=1e9", 400),
+    ("recording=rec&seconds=1e9", 400), ("recording=rec&seconds=3600&interval=100ms", 400), ("recording=rec&interval=0s", 400),
     ("recording=rec&" + "&".join(f"statistic=io.ops[pid={each}]" for each in range(9)), 400), ("recording=rec&statistic=", 400), ("", 400)])
 def test_what_can_not_be_followed(query: str, status: int, served: Served) -> None:
     assert httpx.get(address(served(), query), headers=HEADERS).status_code == status

@@ -1,0 +1,30 @@
+"""Opening results by what a notebook has at hand: a path, or its text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iolab.cli.main import run
+from iolab.errors import ResultsError
+from iolab.results.hosts import Hosts, write_hosts
+from iolab.results.open import Results
+from support.fio_files import job, output
+
+
+def test_a_path_may_be_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "tree/old/rep1"
+    place.mkdir(parents=True)
+    (place / "fio.json").write_text(output(job(iops=1000)))
+    assert run(["import", str(tmp_path / "tree"), "--layout", "{variant}/rep{repetition:int}", "-o", str(tmp_path / "both/here")]) == 0
+    write_hosts(tmp_path / "both", Hosts({"here": "local"}))
+    monkeypatch.chdir(tmp_path)
+    for text, ids in (("both/here", ["0001"]), ("both", ["here/0001"])):
+        opened = Results(text)
+        assert opened.path == Path(text)
+        assert [each.id[:len(ids[0])] for each in opened.runs] == ids
+        assert [each.id for each in opened.runs] == [each.id for each in Results(Path(text)).runs]
+        assert opened.series(opened.runs[0].id) == Results(Path(text)).series(opened.runs[0].id)
+    with pytest.raises(ResultsError, match="not a results directory"):
+        Results("nothing")
