@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from .browser import PATIENCE, expect, until
 
 ARTEFACTS = Path(__file__).parents[1] / "artefacts" / "worksheet"
 """Pictures of what tests saw; never committed."""
@@ -54,20 +57,46 @@ def add(page: Any, statistic: str, canonical: str = "") -> None:
     drawn(page, canonical or statistic)
 
 
+def ordered(page: Any, *statistics: str) -> None:
+    """Wait until these are the graphs, in this order."""
+    found = page.locator("section[data-statistic]")
+    until(page, lambda: found.evaluate_all("all => all.map(each => each.dataset.statistic)") == list(statistics), str(statistics))
+
+
+def reads(page: Any, length: str) -> None:
+    """Wait until so much time is shown."""
+    expect(page.locator("#reading strong")).to_have_text(length)
+
+
+_ADDRESS = "decodeURIComponent(location.hash.replaceAll('+', ' '))"
+
+TURNS = 6
+"""Turns of quiet, each longer than 60 ms, after which nothing more is expected: the page asks when what it shows has rested."""
+
 _OPEN: dict[Any, set[Any]] = {}
 """Requests of a page that are under way, besides the stream."""
 
 
 def settled(page: Any) -> None:
-    """Wait until what was asked for is there and painted."""
-    for _ in range(200):
-        page.wait_for_timeout(50)
-        if not _OPEN[page]:
-            # what came may have made the page ask on
-            page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 150)))")
-            if not _OPEN[page]:
-                return
-    raise AssertionError(f"still asked for: {[each.url for each in _OPEN[page]]}")
+    """Wait until what was asked for is there and painted, and nothing more is asked for some turns of the page's own timers; a page
+    that asks every second is taken in a pause."""
+    quiet = 0
+    begun = time.monotonic()
+    while quiet < (TURNS if time.monotonic() < begun + 10 else 1):
+        if time.monotonic() > begun + PATIENCE / 1000:
+            raise AssertionError(f"still asked for: {[each.url for each in _OPEN[page]]}")
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 60)))")
+        # what came may have made the page ask on
+        quiet = 0 if _OPEN[page] else quiet + 1
+
+
+def addressed(page: Any, *words: str, without: tuple[str, ...] = ()) -> str:
+    """What the address says, once it says all of these words and none of those `without`."""
+    page.wait_for_function(f"""([words, without]) => {{
+        const said = {_ADDRESS};
+        return words.every(each => said.includes(each)) && !without.some(each => said.includes(each));
+    }}""", arg=[list(words), list(without)])
+    return str(page.evaluate(_ADDRESS))
 
 
 def picture(page: Any, name: str) -> Path:
@@ -83,6 +112,7 @@ def visited(browser: Any, url: str, *, width: int = 1600, height: int = 1000, al
             ) -> Iterator[Any]:
     """The page; when it is left nothing may have gone wrong but what is `allowed`, and nobody else may have been asked."""
     page = browser.new_page(viewport={"width": width, "height": height}, **options)
+    page.set_default_timeout(PATIENCE)
     problems: list[str] = []
     requests: list[str] = []
     page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning")

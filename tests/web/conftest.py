@@ -1,8 +1,9 @@
-"""Debian's Chromium, headless and without a network, for pages built from this tree."""
+"""Debian's Chromium, headless and without a network, for pages built from this tree; and a worksheet in it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,12 @@ import pytest
 
 from iolab.errors import IolabError
 from iolab.report.html import bundle_file
+from iolab.server.desk import desk_in
+from iolab.server.serve import Listener
+from iolab.server.store import Store
+from support.browser import PATIENCE
+from support.service import recorded, serving
+from support.worksheet import visited
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -27,7 +34,23 @@ def browser() -> Iterator[Any]:
             bundle_file(bundle)
     except IolabError as error:
         pytest.skip(f"the pages have not been built: {error.hint}")
+    sync_api.expect.set_options(timeout=PATIENCE)
     with sync_api.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=str(CHROMIUM), headless=True, args=ARGUMENTS)
         yield started
         started.close()
+
+
+@pytest.fixture(scope="module")
+def listener(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
+    """A service of one recording of 90 seconds, with markup for a name."""
+    home = tmp_path_factory.mktemp("worksheet")
+    with recorded(home / "<b>rec", seconds=90), serving(desk_in(Store([home / "<b>rec"]), home / "data", home / "alerts.jsonl")) as found:
+        yield found
+
+
+@pytest.fixture
+def open_page(browser: Any, listener: Listener) -> Iterator[Any]:
+    """Opens the worksheet at a part of its address; all pages are looked after when the test is over."""
+    with ExitStack() as stack:
+        yield lambda at="", **options: stack.enter_context(visited(browser, f"{listener.url}{at}", **options))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +15,13 @@ from map_study import Study
 
 from iolab.recording.writer import RecordingWriter
 from iolab.report.build import build_report
+from support.browser import expect, until
 
 pytestmark = pytest.mark.real
 
 HOSTILE = "<img src=x onerror=alert(1)>"
+BLOCK = ["plain, fio (run 0003)", "plain, block layer (run 0003)", f"{HOSTILE}, fio (run 0004)", f"{HOSTILE}, block layer (run 0004)"]
+"""The maps of the cell that the block layer saw as well."""
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +71,14 @@ def visit(browser: Any, report: Path) -> Iterator[Any]:
 
 def to_maps(page: Any) -> Any:
     page.get_by_role("link", name="Maps", exact=True).click()
-    page.wait_for_selector("#maps canvas")
-    settle(page)
+    captioned(page, "plain (run 0001)", f"{HOSTILE} (run 0002)", f"{HOSTILE} (run 0002) minus plain (run 0001)")
     return page.locator("#maps")
 
 
-def settle(page: Any) -> None:
-    page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 60)))")
-
-
-def captions(page: Any) -> list[str]:
-    return [str(text) for text in page.locator("#maps figcaption strong").all_inner_texts()]
+def captioned(page: Any, *names: str) -> None:
+    """Wait until these are the maps, and drawn: each says then what it shows."""
+    expect(page.locator("#maps figcaption strong")).to_have_text(list(names))
+    expect(page.locator("#maps [data-words]")).to_have_text([re.compile(".")] * len(names))
 
 
 def colours(page: Any, which: int) -> set[str]:
@@ -94,10 +95,8 @@ def test_maps_are_unpacked_when_a_reader_comes_to_them(visit: Any) -> None:
     page = visit()
     assert page.locator("#maps canvas").count() == 0
     home = to_maps(page)
-    assert captions(page) == ["plain (run 0001)", f"{HOSTILE} (run 0002)", f"{HOSTILE} (run 0002) minus plain (run 0001)"]
     assert home.locator("img").count() == 0
-    words = home.locator("[data-words]").all_inner_texts()
-    assert words[0].startswith("2 000 I/Os shown · 20 ms a column")
+    expect(home.locator("[data-words]").first).to_have_text(re.compile("^2 000 I/Os shown · 20 ms a column"))
 
 
 def test_variants_stand_beside_each_other_on_one_scale(visit: Any) -> None:
@@ -123,21 +122,16 @@ def test_cell_repetition_and_y_are_chosen(visit: Any) -> None:
     page = visit()
     home = to_maps(page)
     page.select_option("#map-cell", label="bs=64k")
-    settle(page)
-    assert captions(page) == ["plain, fio (run 0003)", "plain, block layer (run 0003)", f"{HOSTILE}, fio (run 0004)",
-                              f"{HOSTILE}, block layer (run 0004)"]
+    captioned(page, *BLOCK)
     page.select_option("#map-repetition", "2")
-    settle(page)
-    assert captions(page)[0] == "plain, fio (run 0007)"
+    expect(home.locator("figcaption strong").first).to_have_text("plain, fio (run 0007)")
     page.select_option("#map-y", "offset")
-    settle(page)
-    assert home.locator("h3").all_inner_texts() == ["Offset, fio", "Offset, block layer"]
+    expect(home.locator("h3")).to_have_text(["Offset, fio", "Offset, block layer"])
     page.select_option("#map-y", "all")
-    settle(page)
-    assert home.locator("h3").all_inner_texts() == ["Latency", "Offset, fio", "Offset, block layer", "Size"]
-    assert all(len(colours(page, which)) > 2 for which in range(page.locator("#maps canvas").count()))
+    expect(home.locator("h3")).to_have_text(["Latency", "Offset, fio", "Offset, block layer", "Size"])
+    until(page, lambda: all(len(colours(page, which)) > 2 for which in range(page.locator("#maps canvas").count())))
     home.get_by_role("button", name="0007-00000000").click()
-    assert page.locator("dialog[open]").inner_text().count("0007-00000000")
+    expect(page.locator("dialog[open]")).to_contain_text("0007-00000000")
 
 
 def test_what_was_lost_stands_under_the_map(visit: Any) -> None:
@@ -145,7 +139,7 @@ def test_what_was_lost_stands_under_the_map(visit: Any) -> None:
     home = to_maps(page)
     assert "lost" not in home.inner_text()
     page.select_option("#map-cell", label="bs=64k")
-    settle(page)
+    captioned(page, *BLOCK)
     words = home.locator("[data-words]").all_inner_texts()
     assert "lost: 1 234 records in 1 column" in words[1]
     assert "lost" not in words[0] + words[2] + words[3]
@@ -157,7 +151,7 @@ def test_what_was_lost_stands_under_the_map(visit: Any) -> None:
     box = canvas.bounding_box()
     plot = box["width"] - 84 - 92
     page.mouse.move(box["x"] + 84 + plot * 1.01 / 4, box["y"] + 6 + 260 + 5)
-    assert "1 234 records" in page.locator(".tooltip").inner_text()
+    expect(page.locator(".tooltip")).to_contain_text("1 234 records")
 
 
 def test_a_part_is_marked_zoomed_into_and_left_by_keyboard(visit: Any) -> None:
@@ -170,19 +164,16 @@ def test_a_part_is_marked_zoomed_into_and_left_by_keyboard(visit: Any) -> None:
     page.mouse.down()
     page.mouse.move(box["x"] + 300, box["y"] + 240, steps=4)
     page.mouse.up()
-    assert "Nothing here tells these I/Os apart" in home.locator(".who").inner_text()
+    expect(home.locator(".who")).to_contain_text("Nothing here tells these I/Os apart")
     canvas.focus()
     page.keyboard.press("Escape")
-    assert home.locator(".who").count() == 0
+    expect(home.locator(".who")).to_have_count(0)
+    words = home.locator("[data-words]").first
     for _ in range(2):
         page.keyboard.press("+")
-    settle(page)
-    shown = home.locator("[data-words]").first.inner_text()
-    assert not shown.startswith("2 000 I/Os")
-    assert home.locator("#whole").is_enabled()
+    expect(words).not_to_have_text(re.compile("^2 000 I/Os"))
     home.locator("#whole").click()
-    settle(page)
-    assert home.locator("[data-words]").first.inner_text().startswith("2 000 I/Os")
+    expect(words).to_have_text(re.compile("^2 000 I/Os"))
 
 
 def test_light_and_dark_and_narrow(visit: Any) -> None:
@@ -190,15 +181,15 @@ def test_light_and_dark_and_narrow(visit: Any) -> None:
     to_maps(page)
     dark = colours(page, 0)
     page.locator("#theme").click()
-    settle(page)
-    light = colours(page, 0)
-    assert "255,255,255" in light - dark
+    until(page, lambda: "255,255,255" in colours(page, 0) - dark)
     page.set_viewport_size({"width": 500, "height": 900})
-    settle(page)
-    boxes = [page.locator("#maps canvas").nth(which).bounding_box() for which in (0, 1)]
-    assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
-    assert boxes[0]["x"] + boxes[0]["width"] <= 500
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    def below() -> bool:
+        boxes = [page.locator("#maps canvas").nth(which).bounding_box() for which in (0, 1)]
+        return bool(boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"] and boxes[0]["x"] + boxes[0]["width"] <= 500)
+
+    until(page, below)
+    until(page, lambda: page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
 
 
 def test_without_scripts_there_is_a_line_for_each_run(browser: Any, report: Path) -> None:

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "report"))
 from report_data import HandMade, invalid, run, seconds, suspect, sweep
 
 from iolab.report.build import build_report
+from support.browser import expect, typed, until
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -88,27 +89,27 @@ def visit(browser: Any, report: Path) -> Iterator[Any]:
 
 def test_it_shows_the_study_without_any_request(visit: Any) -> None:
     page = visit()
-    assert page.locator("h1").inner_text() == f"a study {HOSTILE}"
+    expect(page.locator("h1")).to_have_text(f"a study {HOSTILE}")
+    expect(page.locator("#summary")).to_contain_text("project against master")
+    expect(page.locator(".levels button").nth(3)).to_have_text(re.compile("^1"))
+    expect(page.locator("#runs tbody tr")).to_have_count(73)
     assert page.locator("img").count() == 0, "markup in a name became markup"
-    assert "project against master" in page.locator("#summary").inner_text()
-    assert page.locator(".levels button").all_inner_texts()[3].startswith("1")
-    assert page.locator("#runs tbody tr").count() == 73
 
 
 def test_the_metric_is_switched_and_the_address_keeps_it(visit: Any) -> None:
     page = visit()
-    assert page.locator(".section").get_attribute("data-section") == "write.iops"
+    section = page.locator(".section")
+    expect(section).to_have_attribute("data-section", "write.iops")
     page.select_option("#metric", "write.lat.mean")
-    assert page.locator(".section").get_attribute("data-section") == "write.lat.mean"
-    assert page.locator(".section .chart svg").count() >= 2
-    assert "metric=write.lat.mean" in page.url
+    expect(section).to_have_attribute("data-section", "write.lat.mean")
+    expect(section.locator(".chart svg").nth(1)).to_be_visible()
+    expect(page).to_have_url(re.compile("metric=write.lat.mean"))
     page.reload()
-    page.wait_for_selector(".section")
-    assert page.locator(".section").get_attribute("data-section") == "write.lat.mean"
+    expect(section).to_have_attribute("data-section", "write.lat.mean")
     page.select_option("#metric", "all")
-    assert page.locator(".section").count() > 4
+    expect(section.nth(4)).to_be_attached()
     page.go_back()
-    page.wait_for_function("document.querySelectorAll('.section').length === 1")
+    expect(section).to_have_count(1)
 
 
 def test_the_policy_lets_only_the_pages_script_run(browser: Any, report: Path) -> None:
@@ -130,23 +131,39 @@ def test_a_run_opens_with_its_series_and_closes_with_escape(visit: Any) -> None:
     page.locator("#runs tbody button", has_text="0001-00000000").click()
     panel = page.locator("dialog.panel")
     panel.get_by_text("moved nothing for 4 s from second 20").wait_for()
-    assert "run=0001-00000000" in page.url
+    expect(page).to_have_url(re.compile("run=0001-00000000"))
     assert panel.locator(".drawing svg").count() == 0, "series are drawn on demand"
     panel.get_by_role("button", name=re.compile("Show 2 series over 30 s")).click()
     panel.locator(".drawing svg").wait_for()
-    assert panel.locator(".drawing svg").get_by_text("device write throughput (MiB/s)").count() == 1
-    assert HOSTILE in panel.locator("pre").last.inner_text()
-    assert panel.locator("table.observations").get_by_text("jobs[0].write.iops").count() == 1
+    expect(panel.locator(".drawing svg").get_by_text("device write throughput (MiB/s)")).to_have_count(1)
+    expect(panel.locator("pre").last).to_contain_text(HOSTILE)
+    expect(panel.locator("table.observations").get_by_text("jobs[0].write.iops")).to_have_count(1)
     page.keyboard.press("Escape")
-    panel.wait_for(state="hidden")
+    expect(panel).to_be_hidden()
+    expect(page).not_to_have_url(re.compile("run="))
+
+
+def test_the_address_knows_at_once_that_a_run_is_left(visit: Any) -> None:
+    page = visit("#run=0001-00000000")
+    panel = page.locator("dialog.panel[open]")
+    panel.locator(".evidence").wait_for()
+    typed(page, ["Escape"])
     assert "run=" not in page.url
+    assert panel.count() == 0
+    # from run to run by the keyboard: the button that was pressed has the focus on the next one, too
+    page.evaluate("location.hash = '#run=0001-00000000'")
+    after = panel.get_by_role("button", name="Run after")
+    after.focus()
+    typed(page, ["Enter", "Enter"])
+    expect(panel.locator("h2")).to_contain_text(f"Run {page.locator('#runs tbody tr button').nth(2).inner_text()}")
+    expect(after).to_be_focused()
 
 
 def test_evidence_is_one_click_away(visit: Any) -> None:
     page = visit("#run=0001-00000000")
     link = page.locator("dialog.panel .evidence a")
     link.wait_for()
-    assert link.get_attribute("href") == "runs/0001-00000000/fio.json"
+    expect(link).to_have_attribute("href", "runs/0001-00000000/fio.json")
     assert (Path(page.url.removeprefix("file://").partition("#")[0]).parent / link.get_attribute("href")).exists()
 
 
@@ -154,47 +171,48 @@ def test_dark_and_light_change_page_and_charts(visit: Any) -> None:
     page = visit(color_scheme="dark")
     colours = """() => [getComputedStyle(document.body).backgroundColor,
         document.querySelector('.chart svg .role-axis-title text, .chart svg text').getAttribute('fill')]"""
+    page.locator(".chart svg text").first.wait_for()
     dark = page.evaluate(colours)
     page.click("#theme")
-    page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+    until(page, lambda: all(now != before for now, before in zip(page.evaluate(colours), dark, strict=True)))
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
     light = page.evaluate(colours)
-    assert dark[0] != light[0]
-    assert dark[1] != light[1]
     page.click("#theme")
-    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    until(page, lambda: page.evaluate(colours) == dark)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert page.evaluate(colours) == light, "paper is white"
+    until(page, lambda: page.evaluate(colours) == light, "paper is white")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert page.evaluate(colours) == dark
+    until(page, lambda: page.evaluate(colours) == dark)
 
 
 def test_the_keyboard_reaches_everything(visit: Any) -> None:
     page = visit()
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip"
+    expect(page.locator(".skip")).to_be_focused()
     page.focus("#metric")
     page.keyboard.press("ArrowDown")
-    assert page.locator(".section").get_attribute("data-section") == "write.bw"
+    expect(page.locator(".section")).to_have_attribute("data-section", "write.bw")
     page.focus("#runs thead th:nth-child(2) button")
     page.keyboard.press("Enter")
-    assert page.locator("#runs thead th").nth(1).get_attribute("aria-sort") == "ascending"
-    page.focus("#runs tbody tr:nth-child(1) button")
+    expect(page.locator("#runs thead th").nth(1)).to_have_attribute("aria-sort", "ascending")
+    run = page.locator("#runs tbody tr:nth-child(1) button")
+    run.focus()
     page.keyboard.press("Enter")
-    page.locator("dialog.panel[open]").wait_for()
-    assert page.evaluate("document.querySelector('dialog.panel').contains(document.activeElement)")
+    expect(page.locator("dialog.panel[open] :focus")).to_be_attached()
     page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.closest('#runs') !== null"), "focus returns to where it came from"
+    # the focus returns to where it came from
+    expect(run).to_be_focused()
 
 
 def test_runs_are_filtered_and_verdicts_lead_to_them(visit: Any) -> None:
     page = visit()
     page.fill("#filter", "verdict:invalid")
-    assert page.locator("#runs tbody tr").count() == 1
+    expect(page.locator("#runs tbody tr")).to_have_count(1)
     page.fill("#filter", "nothing like this")
-    assert page.get_by_text("No run holds all of these words.").is_visible()
+    expect(page.get_by_text("No run holds all of these words.")).to_be_visible()
     page.locator(".levels button").nth(2).click()
-    assert page.input_value("#filter") == "verdict:SUSPECT"
-    assert page.locator("#runs tbody tr").count() == 1
+    expect(page.locator("#filter")).to_have_value("verdict:SUSPECT")
+    expect(page.locator("#runs tbody tr")).to_have_count(1)
 
 
 def test_a_charts_numbers_can_be_saved(visit: Any) -> None:
@@ -210,6 +228,7 @@ def test_a_charts_numbers_can_be_saved(visit: Any) -> None:
 @pytest.mark.parametrize("width", [380, 768, 1360])
 def test_nothing_sticks_out(visit: Any, width: int) -> None:
     page = visit("#metric=all", viewport={"width": width, "height": 800})
+    page.locator(".section .chart svg").last.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.evaluate("location.hash = '#run=0001-00000000'")
     page.locator("dialog.panel .evidence").wait_for()
@@ -224,8 +243,8 @@ def test_it_prints(visit: Any, tmp_path: Path) -> None:
     assert (tmp_path / "report.pdf").stat().st_size > 20_000
     page.emulate_media(media="print")
     for hidden in (".contents", "#theme", ".chooser", ".chart button"):
-        assert not page.locator(hidden).first.is_visible()
-    assert page.locator(".section table").first.is_visible()
+        expect(page.locator(hidden).first).to_be_hidden()
+    expect(page.locator(".section table").first).to_be_visible()
 
 
 def test_a_damaged_file_says_so(browser: Any, report: Path, tmp_path: Path) -> None:
@@ -243,7 +262,7 @@ def test_without_scripts_the_summary_can_be_read(browser: Any, report: Path) -> 
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(report.as_uri())
-    assert page.get_by_role("heading", name="project against master").is_visible()
+    expect(page.get_by_role("heading", name="project against master")).to_be_visible()
     assert page.locator("img").count() == 0
     context.close()
 
@@ -251,6 +270,6 @@ def test_without_scripts_the_summary_can_be_read(browser: Any, report: Path) -> 
 def test_links_to_parts_of_the_page_keep_the_address(visit: Any) -> None:
     page = visit("#metric=write.lat.mean")
     page.locator("nav a", has_text="Method").click()
-    assert page.evaluate("document.activeElement.id") == "method"
-    assert page.url.endswith("#metric=write.lat.mean")
-    assert page.locator("#method").bounding_box()["y"] < page.viewport_size["height"]
+    expect(page.locator("#method")).to_be_focused()
+    expect(page).to_have_url(re.compile("#metric=write.lat.mean$"))
+    expect(page.locator("#method")).to_be_in_viewport()

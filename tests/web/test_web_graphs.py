@@ -17,9 +17,10 @@ from iolab.recording.writer import RecordingWriter
 from iolab.server.desk import desk_in
 from iolab.server.serve import Listener
 from iolab.server.store import Store
+from support.browser import expect, typed, until
 from support.recordings import SECOND, START, events
 from support.service import serving
-from support.worksheet import drawn, frame, inked, part, picture, settled, visited
+from support.worksheet import addressed, drawn, frame, inked, part, picture, settled, visited
 
 pytestmark = pytest.mark.real
 
@@ -116,14 +117,21 @@ def drag(page: Any, one: tuple[float, float], other: tuple[float, float]) -> Non
     page.mouse.up()
 
 
-def address(page: Any) -> str:
-    page.wait_for_timeout(400)
-    return str(page.evaluate("decodeURIComponent(location.hash)").replace("+", " "))
+def selected(place: Any, yes: bool = True) -> None:
+    """Wait until a value is chosen, or is not."""
+    expect(place).to_have_attribute("aria-selected", "true" if yes else "false")
+
+
+def shown(page: Any) -> tuple[int, int]:
+    """The span that the address says."""
+    found = re.search(r"from=(\d+)&to=(\d+)", addressed(page, "from="))
+    assert found
+    return int(found[1]), int(found[2])
 
 
 def test_values_of_a_map_are_highlighted_alone_left_out_and_all_in_colour(show: Any) -> None:
     page = show((LATENCY, {"by": "process", "crop": 0}))
-    assert value(page, LATENCY, "db").inner_text().split() == ["db", "100/s"]
+    expect(value(page, LATENCY, "db")).to_have_text(re.compile(r"^db\s*100/s$"))
     plain = inked(page, LATENCY)
     place = frame(page, LATENCY).bounding_box()
     value(page, LATENCY, "backup").click()
@@ -134,25 +142,24 @@ def test_values_of_a_map_are_highlighted_alone_left_out_and_all_in_colour(show: 
     assert highlighted["blue"] > 200
     assert abs(inked(page, LATENCY) - plain) < 0.02 * plain
     picture(page, "highlight")
+    # the writes alone, and then the reads, of which there are many more
     page.keyboard.press("i")
+    until(page, lambda: inked(page, LATENCY) < 0.98 * plain)
     settled(page)
     alone = inked(page, LATENCY)
     page.keyboard.press("u")
+    until(page, lambda: inked(page, LATENCY) not in (alone, plain))
     settled(page)
-    without = inked(page, LATENCY)
-    assert alone < plain
-    assert without < plain
+    assert inked(page, LATENCY) < plain
     page.keyboard.press("r")
     told(page, LATENCY, 2)
-    rainbow = colours(page, LATENCY)
-    assert rainbow["blue"] > 200
-    assert rainbow["orange"] > 200
+    until(page, lambda: min(colours(page, LATENCY)[hue] for hue in ("blue", "orange")) > 200)
     picture(page, "rainbow")
     # whatever is shown, nothing on the page moves
     assert frame(page, LATENCY).bounding_box() == place
-    assert '"mode":"rainbow"' in address(page)
+    addressed(page, '"mode":"rainbow"')
     page.keyboard.press("Escape")
-    assert value(page, LATENCY, "backup").get_attribute("aria-selected") == "false"
+    selected(value(page, LATENCY, "backup"), False)
 
 
 def test_areas_rescale_to_what_is_chosen(show: Any) -> None:
@@ -160,83 +167,84 @@ def test_areas_rescale_to_what_is_chosen(show: Any) -> None:
     plot = frame(page, OP).locator("canvas").first
     before = plot.screenshot()
     value(page, OP, "write").click()
+    until(page, lambda: plot.screenshot() != before)
     settled(page)
     picture(page, "areas")
-    assert plot.screenshot() != before
     value(page, OP, "read").click(modifiers=["Shift"])
     chosen = frame(page, OP).locator("[role=option][aria-selected=true]")
-    assert [each.split()[0] for each in chosen.all_inner_texts()] == ["read", "write"]
+    expect(chosen).to_have_text([re.compile("^read"), re.compile("^write")])
     frame(page, OP).locator("select.painter").select_option("line")
-    settled(page)
-    assert '"painter":"line"' in address(page)
+    addressed(page, '"painter":"line"')
     frame(page, OP).focus()
     page.keyboard.press("Escape")
     page.keyboard.press("ArrowDown")
-    assert value(page, OP, "read").get_attribute("aria-selected") == "true"
+    selected(value(page, OP, "read"))
 
 
 def test_a_value_leads_to_its_next_breakdowns_back_over_the_whole_time(show: Any) -> None:
     page = show(OP)
     value(page, OP, "write").click(button="right")
     menu = page.get_by_role("menu")
+    menu.get_by_role("menuitem").first.wait_for()
     picture(page, "menu")
-    assert "by op" not in menu.inner_text()
+    expect(menu).not_to_contain_text("by op")
     menu.get_by_role("menuitem", name="by process").click()
-    found = page.locator("section[data-statistic]").nth(1)
+    graphs = page.locator("section[data-statistic]")
+    found = graphs.nth(1)
     found.locator("canvas").first.wait_for()
-    assert found.get_attribute("data-statistic").replace('"', "") == "io.ops[op=write][process]"
-    found.locator("[role=option]").first.wait_for()
-    assert found.locator("[role=option]").first.inner_text().split()[0] == "backup"
+    expect(found).to_have_attribute("data-statistic", re.compile(r'^io\.ops\[op="?write"?\]\[process\]$'))
+    value_of = found.locator("[role=option]").first
+    expect(value_of).to_have_text(re.compile("^backup"))
     # by keyboard: the list, its menu, the first step
     page.keyboard.press("l")
+    expect(value_of).to_be_focused()
     page.keyboard.press("a")
-    page.get_by_role("menuitem").first.wait_for()
+    items = page.get_by_role("menuitem")
+    expect(items.first).to_be_focused()
     page.keyboard.press("End")
+    expect(items.last).to_be_focused()
     page.keyboard.press("ArrowDown")
+    expect(items.first).to_be_focused()
     page.keyboard.press("Escape")
-    assert page.get_by_role("menu").count() == 0
-    page.keyboard.press("a")
-    page.get_by_role("menuitem").first.wait_for()
-    page.keyboard.press("Enter")
-    page.wait_for_function("() => document.querySelectorAll('section[data-statistic]').length === 3")
+    expect(page.get_by_role("menu")).to_have_count(0)
+    expect(value_of).to_be_focused()
+    # as fast as keys can come: what asks on is open before the next one, and the graph that it adds has the focus
+    typed(page, ["a", "ArrowDown", "ArrowUp", "Enter"])
+    expect(graphs).to_have_count(3)
+    expect(graphs.nth(2)).to_be_focused()
 
 
 def test_what_lies_above_a_crop_is_counted(show: Any) -> None:
     page = show((LATENCY, {"crop": 0}))
     words = frame(page, LATENCY).locator("[data-words]")
-    assert "above" not in words.inner_text()
+    expect(words).not_to_contain_text("above")
     frame(page, LATENCY).locator("select.crop").select_option("0.05")
-    settled(page)
-    assert re.match(r"\d+ I/Os \(\S+ %\) above [\d.]+ µs", words.inner_text()), words.inner_text()
+    expect(words).to_have_text(re.compile(r"^\d+ I/Os \(\S+ %\) above [\d.]+ µs"))
     frame(page, LATENCY).focus()
     page.keyboard.press("c")
-    settled(page)
-    assert '"crop":0' in address(page)
+    addressed(page, '"crop":0', without=('"crop":0.05',))
+    expect(words).not_to_contain_text("above")
     page.keyboard.press("q")
     page.keyboard.press("o")
     page.keyboard.press("y")
+    addressed(page, '"colour":"log"', '"overlays":true', '"scale":"linear"')
     settled(page)
-    found = address(page)
-    assert '"colour":"log"' in found
-    assert '"overlays":true' in found
-    assert '"scale":"linear"' in found
     picture(page, "overlays")
 
 
 def test_values_are_zoomed_from_the_left_panel(show: Any) -> None:
     page = show((LATENCY, {"crop": 0}))
     ranges = frame(page, LATENCY).locator(".values [role=option]")
-    counts = ranges.evaluate_all("all => all.map(each => Number(each.title.split(': ')[1].replace(/[^0-9]/g, '')))")
-    assert sum(counts) == SECONDS * READS + (SLOW_UNTIL - SLOW_FROM) * WRITES
+    counted = "all => all.map(each => Number(each.title.split(': ')[1].replace(/[^0-9]/g, '')))"
+    until(page, lambda: sum(ranges.evaluate_all(counted)) == SECONDS * READS + (SLOW_UNTIL - SLOW_FROM) * WRITES)
+    counts = ranges.evaluate_all(counted)
     ranges.first.click()
     ranges.nth(1).click(modifiers=["Shift"])
     frame(page, LATENCY).locator(".zoom-rows").click()
-    settled(page)
-    words = frame(page, LATENCY).locator("[data-words]").inner_text()
-    assert f"{sum(counts[2:]):,} I/Os below".replace(",", " ") in words
-    assert '"rows":{' in address(page)
+    expect(frame(page, LATENCY).locator("[data-words]")).to_contain_text(f"{sum(counts[2:]):,} I/Os below".replace(",", " "))
+    addressed(page, '"rows":{')
     page.keyboard.press("Z")
-    assert '"rows"' not in address(page)
+    addressed(page, without=('"rows"',))
 
 
 def test_a_marked_part_says_whose_it_is_and_leads_on(show: Any) -> None:
@@ -244,20 +252,17 @@ def test_a_marked_part_says_whose_it_is_and_leads_on(show: Any) -> None:
     drag(page, at(page, LATENCY, 22, 0.02), at(page, LATENCY, 30, 0.3))
     who = frame(page, LATENCY).locator(".who")
     who.locator("table").first.wait_for()
-    assert re.search(r"\d+ I/Os inside", who.inner_text())
+    expect(who).to_contain_text(re.compile(r"\d+ I/Os inside"))
     row = who.get_by_role("row", name=re.compile("^backup"))
-    assert "100 %" in row.inner_text()
+    expect(row).to_contain_text("100 %")
     picture(page, "who")
     row.get_by_role("button").click()
     added = page.locator("section[data-statistic]").nth(1)
-    added.wait_for()
-    assert re.fullmatch(r'io\.ops\[latency=\d+ns\.\.\d+ns\]\[process="?backup"?\]\[latency\]', added.get_attribute("data-statistic"))
+    expect(added).to_have_attribute("data-statistic",
+                                    re.compile(r'^io\.ops\[latency=\d+ns\.\.\d+ns\]\[process="?backup"?\]\[latency\]$'))
     frame(page, LATENCY).locator(".zoom-mark").click()
-    settled(page)
-    assert frame(page, LATENCY).locator(".who").count() == 0
-    found = address(page)
-    assert '"rows":{' in found
-    assert "from=17000000" in found
+    expect(who).to_have_count(0)
+    addressed(page, '"rows":{', "from=17000000")
 
 
 def test_a_part_is_marked_and_asked_by_keyboard(show: Any) -> None:
@@ -266,82 +271,78 @@ def test_a_part_is_marked_and_asked_by_keyboard(show: Any) -> None:
     for key in ["ArrowUp"] * 12 + ["Shift+ArrowRight"] * 4 + ["Shift+ArrowUp"] * 7:
         page.keyboard.press(key)
     frame(page, LATENCY).locator(".who table").first.wait_for()
-    assert "latency:" in page.locator(".tooltip").inner_text()
+    expect(page.locator(".tooltip")).to_contain_text("latency:")
     page.keyboard.press("Escape")
-    assert frame(page, LATENCY).locator(".who").count() == 0
+    expect(frame(page, LATENCY).locator(".who")).to_have_count(0)
     page.keyboard.press("Enter")
-    assert frame(page, LATENCY).locator(".second").is_visible()
+    expect(frame(page, LATENCY).locator(".second")).to_be_visible()
 
 
 def test_the_pointer_says_what_is_there_and_a_click_selects_a_second(show: Any) -> None:
     page = show((LATENCY, {"crop": 0}), OP)
     page.mouse.move(*at(page, LATENCY, 10.5, 0.93))
-    words = page.locator(".tooltip").inner_text()
-    assert re.search(r"latency: [\d.]+ µs to [\d.]+ µs", words)
-    assert "of the column" in words
-    assert frame(page, OP).locator(".moment").is_visible()
+    words = page.locator(".tooltip")
+    expect(words).to_contain_text(re.compile(r"latency: [\d.]+ µs to [\d.]+ µs"))
+    expect(words).to_contain_text("of the column")
+    expect(frame(page, OP).locator(".moment")).to_be_visible()
     page.mouse.move(*at(page, LATENCY, 50.5, 1.02))
-    assert re.search(r"lost: \d", page.locator(".tooltip").inner_text())
+    expect(words).to_contain_text(re.compile(r"lost: \d"))
     page.mouse.click(*at(page, LATENCY, 30.5, 0.5))
-    assert frame(page, OP).locator(".second").is_visible()
+    second = frame(page, OP).locator(".second")
+    expect(second).to_be_visible()
     # columns are shorter than a second here: what it held is asked for
-    settled(page)
-    assert value(page, OP, "write").inner_text().split() == ["write", f"{WRITES}/s"]
+    write = value(page, OP, "write")
+    expect(write).to_have_text(re.compile(rf"^write\s*{WRITES}/s$"))
     page.mouse.click(*at(page, LATENCY, 10.5, 0.5))
-    settled(page)
-    assert value(page, OP, "write").inner_text().split() == ["write", "0/s"]
+    expect(write).to_have_text(re.compile(r"^write\s*0/s$"))
     page.mouse.click(*at(page, LATENCY, 10.5, 0.5))
-    assert not frame(page, OP).locator(".second").is_visible()
+    expect(second).to_be_hidden()
 
 
 def test_time_is_dragged_and_zoomed_by_the_wheel_on_all_graphs(show: Any) -> None:
     page = show((LATENCY, {"crop": 0}), OP)
     page.mouse.move(*at(page, LATENCY, 30, 0.5))
+    whole = shown(page)
     page.mouse.wheel(0, -500)
+    until(page, lambda: shown(page) != whole)
     settled(page)
-    first = re.search(r"from=(\d+)&to=(\d+)", address(page))
-    assert first
-    length = int(first[2]) - int(first[1])
+    first = shown(page)
+    length = first[1] - first[0]
     assert 0.4 * SECONDS * SECOND < length < 0.6 * SECONDS * SECOND
     page.keyboard.down("Shift")
     drag(page, at(page, LATENCY, 30, 0.5), at(page, LATENCY, 20, 0.5))
     page.keyboard.up("Shift")
+    until(page, lambda: shown(page)[0] > first[0])
     settled(page)
-    second = re.search(r"from=(\d+)&to=(\d+)", address(page))
-    assert second
-    assert int(second[1]) > int(first[1])
-    assert int(second[2]) - int(second[1]) == length
+    second = shown(page)
+    assert second[1] - second[0] == length
     page.mouse.move(*at(page, LATENCY, 30, 0.5))
     page.keyboard.down("Shift")
     page.mouse.wheel(0, -300)
     page.keyboard.up("Shift")
-    settled(page)
-    assert '"rows":{' in address(page)
+    addressed(page, '"rows":{')
 
 
 def test_files_are_a_tree_and_an_icicle(show: Any) -> None:
     statistic = "io.ops[file]"
     page = show((statistic, {"hierarchy": "icicle"}))
     slices = frame(page, statistic).locator(".icicle .slice")
-    slices.first.wait_for()
-    assert {"all", "data", "table", "dump"} <= set(slices.all_inner_texts())
+    until(page, lambda: {"all", "data", "table", "dump"} <= set(slices.all_inner_texts()))
     frame(page, statistic).locator(".slice[title^='/data/table:']").click()
-    chosen = frame(page, statistic).locator("[role=option][aria-selected=true]")
-    assert chosen.count() == 3
-    assert all("table" in each for each in chosen.all_inner_texts())
+    expect(frame(page, statistic).locator("[role=option][aria-selected=true]")).to_have_text([re.compile("table")] * 3)
     picture(page, "icicle")
     page.keyboard.press("t")
     page.keyboard.press("t")
-    frame(page, statistic).locator(".tree").wait_for()
-    assert "table" in frame(page, statistic).locator(".tree").inner_text()
+    expect(frame(page, statistic).locator(".tree")).to_contain_text("table")
 
 
 def test_nothing_is_painted_anew_while_a_graph_is_dragged(show: Any) -> None:
     page = show((LATENCY, {"crop": 0}))
     page.mouse.move(*at(page, LATENCY, 30, 0.5))
+    whole = shown(page)
     page.mouse.wheel(0, -1200)
+    until(page, lambda: shown(page) != whole)
     settled(page)
-    page.wait_for_timeout(300)
     # the service stays silent, so that all that is drawn is what was painted before
     page.route("**/api/v1/**", lambda route: None)
     page.evaluate("""() => {
@@ -358,5 +359,5 @@ def test_nothing_is_painted_anew_while_a_graph_is_dragged(show: Any) -> None:
     assert page.evaluate("window.pictures") == 0
     page.mouse.up()
     page.keyboard.up("Shift")
-    assert frame(page, LATENCY).locator("canvas").first.screenshot() != before
+    until(page, lambda: frame(page, LATENCY).locator("canvas").first.screenshot() != before)
     page.unroute_all()

@@ -20,10 +20,11 @@ from iolab.results.open import Results
 from iolab.server.desk import desk_in
 from iolab.server.serve import Listener
 from iolab.server.store import Store
+from support.browser import expect, until
 from support.fio_files import job, output
 from support.recordings import SECOND, START, events
 from support.service import TOKEN, recorded, serving
-from support.worksheet import add, drawn, frame, inked, part, picture, settled, visited
+from support.worksheet import add, drawn, frame, inked, part, picture, reads, settled, visited
 
 pytestmark = pytest.mark.real
 
@@ -43,13 +44,6 @@ def listener(home: Path, tmp_path: Path) -> Iterator[Listener]:
         yield found
 
 
-@pytest.fixture
-def open_page(browser: Any, listener: Listener) -> Iterator[Any]:
-    """Opens the worksheet at a part of its address; all pages are looked after when the test is over."""
-    with ExitStack() as stack:
-        yield lambda at="", **options: stack.enter_context(visited(browser, f"{listener.url}{at}", **options))
-
-
 def saved_file(page: Any, act: Any, directory: Path) -> Path:
     with page.expect_download() as download:
         act()
@@ -63,6 +57,7 @@ def test_worksheets_are_saved_opened_cloned_and_deleted(open_page: Any, tmp_path
     drawn(page, OP)
     frame(page, OP).get_by_role("option", name=re.compile("^write")).click()
     page.keyboard.press("1")
+    reads(page, "1 minute")
     shown = page.locator("#reading").inner_text()
     page.keyboard.press("w")
     page.fill("#sheet-name", "one slow disk")
@@ -76,15 +71,16 @@ def test_worksheets_are_saved_opened_cloned_and_deleted(open_page: Any, tmp_path
     row.locator(".clone").click()
     page.locator('tr[data-sheet="one slow disk 2"]').wait_for()
     page.keyboard.press("Escape")
+    expect(page.locator("dialog[open]")).to_have_count(0)
     # another worksheet, and back to the saved one
     fresh = open_page()
     fresh.wait_for_selector(".welcome")
     fresh.keyboard.press("w")
     fresh.locator('tr[data-sheet="one slow disk"] .open').click()
     drawn(fresh, OP)
-    assert fresh.locator("#reading").inner_text() == shown
-    assert frame(fresh, OP).locator(".values [aria-selected=true]").inner_text().startswith("write")
-    assert fresh.locator("#sheets").inner_text() == "one slow disk"
+    expect(fresh.locator("#reading")).to_have_text(shown, use_inner_text=True)
+    expect(frame(fresh, OP).locator(".values [aria-selected=true]")).to_have_text(re.compile("^write"))
+    expect(fresh.locator("#sheets")).to_have_text("one slow disk")
     # nothing is replaced or deleted without being asked twice
     fresh.keyboard.press("w")
     fresh.fill("#sheet-name", "one slow disk 2")
@@ -105,6 +101,8 @@ def test_names_that_no_file_should_have_are_refused(open_page: Any, tmp_path: Pa
         page.keyboard.press("Enter")
         assert page.locator("#sheet-name").evaluate("field => !field.validity.valid"), name
         page.keyboard.press("Escape")
+        expect(page.locator("dialog[open]")).to_have_count(0)
+    settled(page)
     assert not (tmp_path / "data" / "worksheets").exists()
 
 
@@ -124,7 +122,8 @@ def test_numbers_are_those_of_the_command_line(open_page: Any, home: Path, tmp_p
 def test_a_picture_is_what_is_seen(open_page: Any, tmp_path: Path) -> None:
     page = open_page(part(LATENCY))
     drawn(page, LATENCY)
-    file = saved_file(page, lambda: page.keyboard.press("p") if frame(page, LATENCY).focus() is None else None, tmp_path)
+    frame(page, LATENCY).focus()
+    file = saved_file(page, lambda: page.keyboard.press("p"), tmp_path)
     assert file.read_bytes().startswith(b"\x89PNG")
     assert file.stat().st_size > 5000
     width = int.from_bytes(file.read_bytes()[16:20], "big")
@@ -137,6 +136,7 @@ def test_a_shared_file_needs_no_service(open_page: Any, browser: Any, tmp_path: 
         drawn(page, statistic)
     frame(page, LATENCY).locator("select[name=by], .panel-head select").first.select_option("op")
     frame(page, LATENCY).get_by_role("option", name=re.compile("^write")).click()
+    frame(page, LATENCY).locator("figure[data-told='1']").wait_for()
     settled(page)
     shown = inked(page, LATENCY)
     file = saved_file(page, lambda: page.click("#share"), tmp_path)
@@ -146,24 +146,21 @@ def test_a_shared_file_needs_no_service(open_page: Any, browser: Any, tmp_path: 
             drawn(alone, statistic)
         settled(alone)
         picture(alone, "shared")
-        assert inked(alone, LATENCY) == pytest.approx(shown, rel=0.1)
+        until(alone, lambda: inked(alone, LATENCY) == pytest.approx(shown, rel=0.1))
         assert alone.locator("#share, #add").count() == 0
         # it hovers
         box = frame(alone, LATENCY).locator("canvas").first.bounding_box()
         alone.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        alone.wait_for_selector(".tooltip:not([hidden])")
-        assert "latency" in alone.locator(".tooltip").inner_text()
+        expect(alone.locator(".tooltip:not([hidden])")).to_contain_text("latency")
         # it crops and zooms
         before = inked(alone, LATENCY)
         frame(alone, LATENCY).locator("select.crop").select_option("0.05")
-        settled(alone)
-        assert inked(alone, LATENCY) != before
+        until(alone, lambda: inked(alone, LATENCY) != before)
         alone.keyboard.press("}")
-        settled(alone)
-        assert alone.locator("#reading strong").inner_text() == "45 seconds"
-        assert inked(alone, LATENCY) > 300
+        reads(alone, "45 seconds")
         # averages are those of the time that was shared, and no others are made up
-        assert alone.locator(".problem").all_inner_texts() == ["The file holds this for the time that was shared only."]
+        expect(alone.locator(".problem")).to_have_text(["The file holds this for the time that was shared only."])
+        drawn(alone, LATENCY)
         alone.keyboard.press("{")
         alone.locator(".problem").wait_for(state="detached")
     assert TOKEN not in file.read_text(encoding="utf-8")
@@ -179,12 +176,11 @@ def test_the_page_goes_on_when_the_service_is_there_again(browser: Any, home: Pa
         drawn(page, OP)
         stack.close()
         page.keyboard.press("1")
-        page.wait_for_selector(".problems .problem")
-        assert "tries again" in page.locator(".problems .problem").inner_text()
-        assert inked(page, OP) > 300
+        expect(page.locator(".problems .problem")).to_contain_text("tries again")
+        drawn(page, OP)
         picture(page, "away")
         with serving(desk, port=int(port)):
-            page.wait_for_function("() => !document.querySelector('.problems .problem')")
+            expect(page.locator(".problems .problem")).to_have_count(0)
             settled(page)
             add(page, LATENCY)
 
@@ -212,7 +208,7 @@ def test_what_is_kept_is_managed(browser: Any, tmp_path: Path) -> None:
         picture(page, "kept")
         row.get_by_role("button", name="Pause").click()
         row.get_by_role("button", name="Go on").wait_for()
-        assert "paused" in row.inner_text()
+        expect(row).to_contain_text("paused")
         row.get_by_role("button", name="Go on").click()
         row.get_by_role("button", name="Pause").wait_for()
         row.get_by_role("button", name="Drop", exact=True).click()
@@ -220,9 +216,13 @@ def test_what_is_kept_is_managed(browser: Any, tmp_path: Path) -> None:
         row.wait_for(state="detached")
         page.get_by_label("Statistic").fill("io.nothing")
         page.get_by_role("button", name="Keep it").click()
-        page.locator(".problem").wait_for()
-        page.wait_for_timeout(2500)
-        assert "io.nothing" in page.locator(".problem").inner_text()
+        expect(page.locator(".problem")).to_contain_text("io.nothing")
+        # it stays when the list is asked for again, which is every two seconds
+        for _ in range(2):
+            with page.expect_response("**/api/v1/kept?*"):
+                pass
+        settled(page)
+        expect(page.locator(".problem")).to_contain_text("io.nothing")
 
 
 def test_alerts_are_sentences(open_page: Any) -> None:
@@ -236,14 +236,13 @@ def test_alerts_are_sentences(open_page: Any) -> None:
     page.get_by_label("Only during").fill("08:00-18:00 mon-fri")
     page.get_by_role("button", name="Save").click()
     row = page.locator('li[data-alert="too busy"]')
-    row.wait_for()
-    assert "io.ops" in row.inner_text()
-    assert "100" in row.inner_text()
+    expect(row).to_contain_text("io.ops")
+    expect(row).to_contain_text("100")
     picture(page, "alerts")
     row.get_by_role("button", name="Change").click()
     page.get_by_label("Direction").select_option("falls below")
     page.get_by_role("button", name="Save").click()
-    page.wait_for_function("row => row.innerText.includes('below')", arg=row.element_handle())
+    expect(row).to_contain_text("below")
     row.get_by_role("button", name="Delete").click()
     row.wait_for(state="detached")
 
@@ -265,6 +264,6 @@ def test_marks_of_runs_lead_to_the_report_and_back(browser: Any, tmp_path: Path)
         page.locator("dialog tr", has=page.get_by_role("button", name=ids[1], exact=True)).get_by_role("link").click()
         page.wait_for_url(re.compile("/report/results#run="))
         page.get_by_role("link", name=re.compile("what was recorded")).first.click()
-        page.wait_for_selector(".welcome")
-        assert page.locator("#reading strong").inner_text() == "10 seconds"
-        assert "22:13:30" in page.locator("#reading .quiet").inner_text()
+        drawn(page, LATENCY)
+        reads(page, "10 seconds")
+        expect(page.locator("#reading .quiet")).to_contain_text("22:13:30")

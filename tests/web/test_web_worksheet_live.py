@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
+from support.browser import PATIENCE, expect, until
 from support.recorded import device_in_memory
-from support.worksheet import drawn, frame, inked, picture, settled, visited
+from support.worksheet import addressed, drawn, frame, picture, settled, visited
 
 pytestmark = pytest.mark.real
 
 LATENCY, WRITES = "io.ops[latency]", "io.ops[op=write][latency]"
-WAIT = 30_000
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Load:
         for process in self.processes:
             process.send_signal(signal.SIGINT)
         for process in self.processes:
-            process.wait(30)
+            process.wait(PATIENCE / 1000)
         document = json.loads(self.output.read_text()[self.output.read_text().index("{"):])
         return float(document["jobs"][0]["read"]["clat_ns"]["percentile"]["50.000000"])
 
@@ -95,7 +95,7 @@ def ranges(page: Any, statistic: str) -> list[tuple[float, float, int]]:
 
 def total(page: Any, statistic: str) -> int:
     """The I/Os that a map's heading counts."""
-    return int(re.sub(r"\D", "", frame(page, statistic).locator(".graph-sum").inner_text()))
+    return int(re.sub(r"\D", "", frame(page, statistic).locator(".graph-sum").inner_text()) or 0)
 
 
 def places(page: Any) -> list[Any]:
@@ -106,30 +106,30 @@ def test_a_load_is_seen_drilled_into_and_taken_along(browser: Any, fio: str, tmp
     recording = tmp_path / "rec"
     with device_in_memory(tmp_path) as node, live(recording, node) as url, loaded(node, fio, tmp_path) as load, \
             visited(browser, url) as page:
-        page.set_default_timeout(WAIT)
         # two clicks at most from nothing to the first map
         page.wait_for_selector(".welcome")
         page.locator(f'[data-choice="{LATENCY}"]').click()
         drawn(page, LATENCY)
-        page.wait_for_timeout(4000)
+        # some seconds of it, and all of the page
+        until(page, lambda: total(page, LATENCY) > 3 * 1500)
+        settled(page)
         picture(page, "live-1-appears")
-        assert "(live)" in page.locator("#recording").inner_text()
+        expect(page.locator("#recording")).to_contain_text("(live)")
 
         # nothing jumps while it goes on
         before, first = places(page), total(page, LATENCY)
-        page.wait_for_timeout(2500)
+        until(page, lambda: total(page, LATENCY) > first + 2 * 1500)
         assert places(page) == before
-        assert total(page, LATENCY) > first
 
         # right-click: only writes, filled back over the time before
         head = frame(page, LATENCY).locator(".panel-head select")
         head.select_option("op")
         frame(page, LATENCY).get_by_role("option", name=re.compile("^write")).click(button="right")
+        page.get_by_role("menuitem").first.wait_for()
         picture(page, "live-2-menu")
         page.get_by_role("menuitem", name=re.compile("^by latency")).click()
         drawn(page, WRITES)
-        page.wait_for_function("place => /\\d/.test(place.innerText)", arg=frame(page, WRITES).locator(".graph-sum").element_handle())
-        assert total(page, WRITES) > 3 * 150
+        until(page, lambda: total(page, WRITES) > 3 * 150)
         frame(page, WRITES).locator(".panel-head select").select_option("process")
         process = frame(page, WRITES).get_by_role("option", name=re.compile("^writer"))
         process.wait_for()
@@ -142,7 +142,8 @@ def test_a_load_is_seen_drilled_into_and_taken_along(browser: Any, fio: str, tmp
 
         # highlighted, alone, cropped
         frame(page, LATENCY).get_by_role("option", name=re.compile("^write")).click()
-        page.wait_for_timeout(1500)
+        frame(page, LATENCY).locator("figure[data-told='1']").wait_for()
+        settled(page)
         picture(page, "live-4-highlighted")
         page.keyboard.press("i")
         settled(page)
@@ -150,13 +151,13 @@ def test_a_load_is_seen_drilled_into_and_taken_along(browser: Any, fio: str, tmp
         page.keyboard.press("h")
         frame(page, LATENCY).get_by_role("option", name=re.compile("^write")).click()
         frame(page, LATENCY).locator("select.crop").select_option("0.01")
-        caption = frame(page, LATENCY).locator("[data-words]").element_handle()
-        page.wait_for_function("place => / above /.test(place.innerText)", arg=caption)
+        expect(frame(page, LATENCY).locator("[data-words]")).to_contain_text(" above ")
         picture(page, "live-6-cropped")
 
         # held, it is what fio measured
         head.select_option("")
         page.click("#pause")
+        expect(page.locator("#pause")).to_have_text("Go on")
         settled(page)
         median = load.end()
         rows = ranges(page, LATENCY)
@@ -172,7 +173,7 @@ def test_a_load_is_seen_drilled_into_and_taken_along(browser: Any, fio: str, tmp
         frame(page, LATENCY).get_by_role("button", name="Zoom to chosen values").click()
         settled(page)
         picture(page, "live-7-zoomed")
-        assert frame(page, LATENCY).locator("select.crop").input_value() == "zoomed"
+        expect(frame(page, LATENCY).locator("select.crop")).to_have_value("zoomed")
         page.keyboard.press("Z")
 
         # a part is marked: whose is it. Of all time, for half of a minute may lie before a recording that is young
@@ -184,15 +185,16 @@ def test_a_load_is_seen_drilled_into_and_taken_along(browser: Any, fio: str, tmp
         page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] - 45, steps=5)
         page.mouse.up()
         page.wait_for_selector(".who table")
-        assert {"op", "process", "size"} <= set(frame(page, LATENCY).locator(".who thead th:first-child").all_inner_texts())
+        told = frame(page, LATENCY).locator(".who thead th:first-child")
+        until(page, lambda: {"op", "process", "size"} <= set(told.all_inner_texts()))
         picture(page, "live-8-who")
         page.keyboard.press("Escape")
 
         # two graphs with one time, and with their own
         page.keyboard.press("}")
-        assert frame(page, WRITES).locator(".own-time").count() == 0
+        expect(frame(page, WRITES).locator(".own-time")).to_have_count(0)
         settled(page)
-        assert inked(page, WRITES) > 100
+        drawn(page, WRITES, 100)
 
         # saved, and back from the address
         page.keyboard.press("w")
@@ -200,13 +202,14 @@ def test_a_load_is_seen_drilled_into_and_taken_along(browser: Any, fio: str, tmp
         page.keyboard.press("Enter")
         page.locator('tr[data-sheet="story"]').wait_for()
         page.keyboard.press("Escape")
+        expect(page.locator("dialog[open]")).to_have_count(0)
         shown = page.locator("#reading").inner_text()
-        page.wait_for_timeout(400)
+        addressed(page, "name=story")
         page.reload()
         drawn(page, WRITES, 100)
         settled(page)
-        assert page.locator("#reading").inner_text() == shown
-        assert page.locator("#sheets").inner_text() == "story"
+        expect(page.locator("#reading")).to_have_text(shown, use_inner_text=True)
+        expect(page.locator("#sheets")).to_have_text("story")
 
         # the numbers are those of iolab query: the page asks for whole columns
         with page.expect_download() as download, page.expect_request("**/export?*") as request:

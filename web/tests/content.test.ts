@@ -167,9 +167,12 @@ describe("a content", () => {
 
 	it("says when more values are chosen than are told apart, and where the others are", () => {
 		const highlights = "abcdefghi".split("");
-		expect(left({ by: "process", highlights })).toBe("7 of 9 chosen values are told apart");
-		expect(left({ by: "process", highlights: highlights.slice(2) })).toBe("");
-		expect(left({ by: "", highlights })).toBe("");
+		const spec = { by: "process", highlights, mode: "highlight" as const };
+		expect(left(spec, 30)).toBe("7 of 9 chosen values are told apart");
+		expect(left({ ...spec, highlights: highlights.slice(2) }, 30)).toBe("");
+		expect(left({ ...spec, by: "" }, 30)).toBe("");
+		expect(left({ ...spec, mode: "rainbow" }, 30)).toBe("7 of 30 values are in colour, the others are grey");
+		expect(left({ ...spec, mode: "rainbow" }, 7)).toBe("");
 		const item = (key: string, single: boolean) => ({ key, words: "", value: 1, colour: "", single });
 		expect(unlisted([item("a", true), item("4 others", false)])).toBe("among the others");
 		expect(unlisted([item("a", true)])).toBe("not here");

@@ -20,6 +20,7 @@ const entry = (name: string, stacks: string[], maps: string[]): StatisticFacts =
 	covers: "",
 	unit: "1/s",
 	source: "block",
+	sources: [],
 	counted: false,
 	filters: [],
 	breakdowns: [

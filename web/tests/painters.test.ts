@@ -12,7 +12,17 @@ import { contentOf } from "../src/views/graph/contents";
 import { itemsOf } from "../src/views/graph/panel";
 
 const fact = (name: string): StatisticFacts => ({
-	...{ name, about: "", covers: "", unit: "1/s", source: "block", counted: false, filters: [], available: true },
+	...{
+		name,
+		about: "",
+		covers: "",
+		unit: "1/s",
+		source: "block",
+		sources: [],
+		counted: false,
+		filters: [],
+		available: true,
+	},
 	why_not: "",
 	breakdowns: [
 		{ field: "op", kind: "stack" },

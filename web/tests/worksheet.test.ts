@@ -205,6 +205,7 @@ const facts = (name: string, fields: [string, "stack" | "heat"][], why = ""): St
 	covers: "",
 	unit: "1/s",
 	source: "block",
+	sources: [],
 	counted: false,
 	filters: [],
 	breakdowns: fields.map(([field, kind]) => ({ field, kind })),

@@ -31,6 +31,7 @@ export class Changes implements Content {
 	readonly interval: number;
 	readonly columns: number;
 	readonly hatched: [number, number][];
+	readonly compared = true;
 	readonly idle = [];
 	readonly lost: readonly [number, number][] = [];
 	readonly axis: Axis;
@@ -88,7 +89,7 @@ export class Changes implements Content {
 
 	at(time: number, value: number): Words | null {
 		const cells = this.#cells;
-		if (!cells) return null;
+		if (!cells || this.hatched.some(([from, to]) => time >= from && time < to)) return null;
 		const column = Math.floor((time / this.interval - cells.first) / cells.joined);
 		const row = placeOf(cells.edges, value);
 		if (column < 0 || column >= cells.columns || row < 0 || row + 1 >= cells.edges.length) return null;

@@ -15,8 +15,9 @@ export interface Content {
 	readonly origin: number;
 	readonly interval: number;
 	readonly columns: number;
-	/** Spans in which nothing was recorded. */
+	/** Spans in which nothing was recorded: of two times that are compared, of one of them. */
 	readonly hatched: readonly Readonly<[number, number]>[];
+	readonly compared: boolean;
 	/** Spans without any I/O though some was due. */
 	readonly idle: readonly Readonly<[number, number]>[];
 	/** (column, records lost); 0 where nobody knows how many. */

@@ -66,6 +66,7 @@ export class Heat implements Content {
 	readonly interval: number;
 	readonly columns: number;
 	readonly hatched: [number, number][];
+	readonly compared = false;
 	readonly idle: [number, number][];
 	readonly lost: readonly [number, number][];
 	#cells: Cells | null = null;

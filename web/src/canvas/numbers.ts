@@ -57,6 +57,7 @@ export class Numbers implements Content {
 	readonly interval: number;
 	readonly columns: number;
 	readonly hatched: [number, number][];
+	readonly compared = false;
 	readonly lost: readonly [number, number][];
 	readonly idle = [];
 	readonly cells = null;
@@ -101,10 +102,7 @@ export class Numbers implements Content {
 
 	ticks(): Tick[] {
 		const { unit } = this.look.answer;
-		if (this.#low > 0) return logTicks(this.#low, this.#high, 9, unitOf(unit));
-		const [factor, after] = unit === "1" ? [100, " %"] : [1, unit.endsWith("/s") ? "/s" : ""];
-		const found = linearTicks(0, factor * this.#high, 6, unitOf(unit));
-		return found.map(({ value, label }) => ({ value: value / factor, label: value > 0 ? `${label}${after}` : "0" }));
+		return this.#low > 0 ? logTicks(this.#low, this.#high, 9, unitOf(unit)) : numberTicks(this.#high, unit);
 	}
 
 	paint(context: CanvasRenderingContext2D, frame: Frame): void {
@@ -155,6 +153,13 @@ export class Numbers implements Content {
 		const best = all.reduce<Layer | null>((one, each) => (!one || distance(each) < distance(one) ? each : one), null);
 		return best && Number.isFinite(distance(best)) ? best.name : "";
 	}
+}
+
+/** Marks of an axis of numbers from zero on. */
+export function numberTicks(high: number, unit: string): Tick[] {
+	const [factor, after] = unit === "1" ? [100, " %"] : [1, unit.endsWith("/s") ? "/s" : ""];
+	const found = linearTicks(0, factor * high, 6, unitOf(unit));
+	return found.map(({ value, label }) => ({ value: value / factor, label: value > 0 ? `${label}${after}` : "0" }));
 }
 
 /** The unit of an axis: that of a number per second without the second. */

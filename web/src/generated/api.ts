@@ -195,7 +195,8 @@ export interface Extremes {
  * A graph as plain data.
  *
  * painter: "" leaves it to the answer: a heat map, areas of what adds up, lines of all else; "line" is one number where the statistic is
- * a map, "percentiles" its percentiles over time. scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field whose values the left panel lists, or "".
+ * a map, "percentiles" its percentiles over time. scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field
+ * whose values the left panel lists, or "". source: whose numbers, where several answer; "" is the one that answers by itself.
  * rows: vertical zoom. overlays: percentiles and mean over a heat map. width: columns of the page; height: of the plot, in CSS pixels.
  * synced: whether it shows the worksheet's time, otherwise its own `span`.
  */
@@ -624,6 +625,13 @@ export interface SignedCells {
 	values: number[];
 }
 
+/** A source that can answer a statistic, with the fields that it can tell; `counted` says that it is counters. */
+export interface SourceFacts {
+	name: string;
+	counted: boolean;
+	fields: string[];
+}
+
 /** A part of time in ns on the recording's clock; `until` itself is left out. */
 export interface Span {
 	from: number;
@@ -665,7 +673,8 @@ export interface StackAnswer {
 
 /**
  * A statistic of the catalogue, as far as the recording can answer it: `source` is what answers, `counted` says that these are
- * counters, not events; `why_not` says why nothing does. `covers`: what its numbers hold.
+ * counters, not events; `why_not` says why nothing does. `covers`: what its numbers hold. `sources`: all that can
+ * answer where they are named, the one that answers by itself first.
  */
 export interface StatisticFacts {
 	name: string;
@@ -673,6 +682,7 @@ export interface StatisticFacts {
 	covers: string;
 	unit: string;
 	source: string;
+	sources: SourceFacts[];
 	counted: boolean;
 	filters: string[];
 	breakdowns: Breakdown[];

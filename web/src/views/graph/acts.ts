@@ -27,15 +27,12 @@ export function said(drawn: Drawn, point: Point): Record<string, string> | null 
 	const time = xTime(box, span, x);
 	const within = (spans: Content["hatched"]) => spans.some(([start, end]) => time >= start && time < end);
 	const origin = content?.origin ?? spanOf(drawn.spec).from;
-	const column = content ? Math.floor(time / content.interval) : -1;
-	const blank = !content || column < 0 || column >= content.columns || within(content.hatched);
-	// what is known of a part of a column stands for all of it
-	const why = blank
-		? unrecordedWords(time + origin) || (content && within(content.hatched) ? "was recorded here" : "")
-		: "";
+	const blank = content !== null && within(content.hatched);
+	const why = blankWords(drawn, time, blank);
 	if (why && y <= box.top + box.height)
 		return { time: momentWords(time + origin, (span.to - span.from) / box.width, whole.peek().from), nothing: why };
 	if (!content) return null;
+	const column = Math.floor(time / content.interval);
 	const columns = content.cells ?? { first: 0, joined: 1 };
 	const first = columns.first + Math.floor((column - columns.first) / columns.joined) * columns.joined;
 	const from = content.origin + first * content.interval;
@@ -51,7 +48,18 @@ export function said(drawn: Drawn, point: Point): Record<string, string> | null 
 	}
 	const found = within(content.idle) ? null : content.at(time, yValue(box, content.axis, y));
 	if (found) return { ...words, ...found };
+	if (blank) return { ...words, nothing: "was recorded here in one of the two times" };
 	return within(content.idle) ? { ...words, nothing: "happened here, though some I/O was due" } : null;
+}
+
+/** Why nothing is known of a time, in words that follow "nothing"; "" where something is. `blank`: whether its content lacks it. */
+function blankWords({ content, spec }: Drawn, time: number, blank: boolean): string {
+	const why = unrecordedWords(time + (content?.origin ?? spanOf(spec).from));
+	if (!content) return why;
+	// what is known of a part of a column stands for all of it
+	const column = Math.floor(time / content.interval);
+	const known = column >= 0 && column < content.columns && !blank;
+	return known ? "" : why || (blank && !content.compared ? "was recorded here" : "");
 }
 
 /** Mark the rectangle between two corners, grown to whole cells. */

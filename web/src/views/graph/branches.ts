@@ -27,8 +27,11 @@ export function branchOf(node: Node, path: string): Branch {
 	return { name, path, total, others, left, names: [...own, ...children.flatMap((child) => child.names)], children };
 }
 
-/** Devices, their partitions below them: what a disk did holds what its partitions did. */
-export function devices(values: readonly { key: string; total: number }[]): Branch {
+/**
+ * Devices, their partitions below them: what a disk did holds what its partitions did. `all`: what all did together, where devices
+ * that are made of others stand beside these.
+ */
+export function devices(values: readonly { key: string; total: number }[], all?: number): Branch {
 	const parent = (key: string) =>
 		values.find((each) => key !== each.key && key.startsWith(each.key) && partition(each.key, key))?.key;
 	const branch = ({ key, total }: { key: string; total: number }): Branch => {
@@ -36,7 +39,7 @@ export function devices(values: readonly { key: string; total: number }[]): Bran
 		return { name: key, path: key, total, others: 0, left: 0, names: [key], children };
 	};
 	const children = values.filter((each) => parent(each.key) === undefined).map(branch);
-	const total = children.reduce((sum, each) => sum + each.total, 0);
+	const total = all ?? children.reduce((sum, each) => sum + each.total, 0);
 	return { name: "", path: "", total, others: 0, left: 0, names: children.flatMap((each) => each.names), children };
 }
 
@@ -62,6 +65,15 @@ export function slices(root: Branch, path: string, depth: number, thin = 0.002):
 	};
 	cut(at(root, path) ?? root, 0, 1, 0);
 	return found;
+}
+
+/** The branches from the root to that of a path, which is the last; the root alone where there is none of it. */
+export function trail(root: Branch, path: string): Branch[] {
+	for (const child of path === root.path ? [] : root.children) {
+		const found = trail(child, path);
+		if (found.at(-1)?.path === path) return [root, ...found];
+	}
+	return [root];
 }
 
 const sum = (branch: Branch) => branch.children.reduce((total, child) => total + child.total, 0);

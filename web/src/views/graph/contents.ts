@@ -59,11 +59,18 @@ export const suits = (found: Layers | null, { by }: Pick<GraphSpec, "by">): bool
 export const toldKeys = (spec: GraphSpec, layers: Layers | null): string[] =>
 	layers ? layerKeys(spec, stateOf(spec.id).items.peek()).filter((key) => layers.keys.includes(key)) : [];
 
-/** Why not all values that were chosen are told apart, in words; "" where they are. */
-export function left(spec: Pick<GraphSpec, "by" | "highlights">): string {
+/** Why not all values that were chosen are told apart, in words; "" where they are. `listed`: how many values there are. */
+export function left(spec: Pick<GraphSpec, "by" | "highlights" | "mode">, listed: number): string {
 	const { length } = spec.highlights;
-	return spec.by && length > MOST_LAYERS ? `${MOST_LAYERS} of ${length} chosen values are told apart` : "";
+	if (!spec.by) return "";
+	if (spec.mode === "rainbow")
+		return listed > MOST_LAYERS ? `${MOST_LAYERS} of ${listed} values are in colour, the others are grey` : "";
+	return length > MOST_LAYERS ? `${MOST_LAYERS} of ${length} chosen values are told apart` : "";
 }
+
+/** How many values a list stands for: those that are summed up in it too. */
+export const listedIn = (items: readonly Item[]): number =>
+	items.reduce((sum, item) => sum + (item.single ? 1 : Number.parseInt(item.key, 10) || 0), 0);
 
 /** What a graph paints; null before the first answer, and where no I/O has such a value. */
 export function useContent(spec: GraphSpec, answer: Drawable | null, layers: Layers | null): Content | null {

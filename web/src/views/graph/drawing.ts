@@ -114,7 +114,7 @@ export function drawingOf(
 		if (marks === spec.id) tellBlank(spec.id, inside(blank, span), (span.to - span.from) / box.width);
 		within(context, box, () => {
 			if (content) paintBlank(context, look, content.idle, "no I/O");
-			paintBlank(context, look, blank, "not recorded");
+			paintBlank(context, look, blank, content?.compared ? "one of them not recorded" : "not recorded");
 		});
 		if (content) {
 			if (content !== known) version++;

@@ -1,4 +1,4 @@
-import type { StatisticFacts } from "../../generated/api";
+import type { SourceFacts, StatisticFacts } from "../../generated/api";
 import { breakdownOf, brokenDown, filtered, rootOf } from "../../model/names";
 
 /** A step of a drill-down: what it is called, and the statistic that answers it. */
@@ -11,6 +11,13 @@ export interface Step {
 /** What a statistic's catalogue entry says. */
 export const entryOf = (statistic: string, catalogue: readonly StatisticFacts[]): StatisticFacts | undefined =>
 	catalogue.find((each) => each.name === rootOf(statistic));
+
+/** Whose numbers a statistic can be, the one that answers by itself first: those that can tell all its fields. */
+export function sourcesOf(statistic: string, catalogue: readonly StatisticFacts[]): SourceFacts[] {
+	const asked = [...statistic.matchAll(/\[([a-z_]+)(?=[\]=!<>])/g)].map(([, field]) => field ?? "");
+	const found = entryOf(statistic, catalogue)?.sources ?? [];
+	return found.filter((each, i) => i === 0 || asked.every((field) => each.fields.includes(field)));
+}
 
 /** Fields that tell the I/Os of a map apart: those that make stacks and are not fixed by a filter. */
 export function fieldsOf(statistic: string, catalogue: readonly StatisticFacts[]): string[] {

@@ -1,11 +1,12 @@
 import { computed } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { Heat } from "../../canvas/heat";
 import type { Drawable } from "../../model/ask";
 import { answerOf, problemOf, waitsOf } from "../../model/feed";
 import { breakdownOf, rootOf } from "../../model/names";
 import { painterOf } from "../../model/painters";
 import { catalogue, type GraphSpec, sheet } from "../../model/worksheet";
-import { left, toldKeys, useContent, useLayers } from "./contents";
+import { left, listedIn, toldKeys, useContent, useLayers } from "./contents";
 import { fieldsOf } from "./drill";
 import "./graph.css";
 import { HierarchyView, pathField } from "./hierarchy";
@@ -69,7 +70,7 @@ function Graph({ spec }: { spec: GraphSpec }) {
 					{words}
 				</p>
 			))}
-			<WhoIsThis spec={spec} answer={answer} />
+			<WhoIsThis spec={spec} map={content instanceof Heat && answer?.kind === "map" ? answer.group : null} />
 			{spec.hierarchy && pathField(spec) && <HierarchyView spec={spec} />}
 			<Menu spec={spec} unit={answer?.kind === "map" ? (answer.group?.unit ?? "") : ""} />
 		</div>
@@ -107,7 +108,7 @@ function Caption({
 	const words = [
 		waitsOf(spec).value && !answer && "asking…",
 		waits && "asking for the maps of these values…",
-		answer?.kind === "map" && left(spec),
+		answer?.kind === "map" && left(spec, listedIn(stateOf(spec.id).items.value)),
 		empty && `No I/O here has a ${breakdownOf(spec.statistic)}.`,
 		stateOf(spec.id).outside.value,
 		stateOf(spec.id).blank.value,

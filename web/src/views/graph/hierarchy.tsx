@@ -5,7 +5,7 @@ import { TOP } from "../../model/following";
 import { breakdownOf, brokenDown } from "../../model/names";
 import { edit, follows, type GraphSpec } from "../../model/worksheet";
 import { useAsked, useRested } from "./asked";
-import { type Branch, branchOf, devices, type Slice, slices } from "./branches";
+import { type Branch, branchOf, devices, type Slice, slices, trail } from "./branches";
 import { stateOf } from "./state";
 import { amount, percent, rate } from "./values";
 
@@ -19,6 +19,7 @@ export function pathField(spec: GraphSpec): string {
 /** Files by directory, or devices with their partitions, over the time that is shown: as a tree, or as an icicle. */
 export function HierarchyView({ spec }: { spec: GraphSpec }) {
 	const field = pathField(spec);
+	const [path, setPath] = useState("");
 	const base = useRested(() => wordsOf(spec), 150, [spec]);
 	const { recording, source, from, to } = base;
 	const statistic = brokenDown(spec.statistic, field);
@@ -34,17 +35,21 @@ export function HierarchyView({ spec }: { spec: GraphSpec }) {
 	const root = tree.found
 		? branchOf(tree.found.root as Node, tree.found.root.name)
 		: flat.found
-			? devices(
-					flat.found.keys.map(({ key, total, mean }) => ({ key, total: flat.found?.total ? total : (mean ?? 0) })),
-				)
+			? devicesOf(flat.found)
 			: null;
 	const unit = tree.found ? (tree.found.unit === "B" ? "B/s" : "1/s") : (flat.found?.unit ?? "1/s");
 	if (problem) return <p class="problem">{problem}</p>;
 	if (!root) return <p class="quiet waiting">Adding up…</p>;
-	const shown = { spec, field, root, unit };
+	const shown = { spec, field, root, unit, path, onZoom: setPath };
 	return (
 		<section class="branches" aria-label={`${field}s of ${spec.statistic}`}>
+			<Crumbs root={root} path={path} onZoom={setPath} />
 			{spec.hierarchy === "icicle" ? <Icicle {...shown} /> : <Tree {...shown} />}
+			{flat.found && !flat.found.adds_up && (
+				<p class="quiet">
+					Some are parts of others, made of others, or averages: what stands side by side does not add up.
+				</p>
+			)}
 			{tree.found && tree.found.unnamed > 0 && (
 				<p class="quiet">{amount(tree.found.unnamed, unit)} of what has no known name are not in it.</p>
 			)}
@@ -52,11 +57,67 @@ export function HierarchyView({ spec }: { spec: GraphSpec }) {
 	);
 }
 
+/** Devices as a tree; levels and shares have no sums, and stand there by their averages. */
+function devicesOf({ keys, adds_up, total, mean }: StackAnswer): Branch {
+	const values = keys.map((each) => ({ key: each.key, total: total ? each.total : (each.mean ?? 0) }));
+	return devices(values, adds_up ? undefined : total || (mean ?? 0));
+}
+
 interface Shown {
 	spec: GraphSpec;
 	field: string;
 	root: Branch;
 	unit: string;
+	/** The part that is shown alone, "" for all. */
+	path: string;
+	onZoom: (path: string) => void;
+}
+
+/** The way from all to the part that is shown; each step shows that part. */
+function Crumbs({ root, path, onZoom }: Pick<Shown, "root" | "path" | "onZoom">) {
+	const way = trail(root, path);
+	return (
+		<nav class="crumbs" aria-label="The part that is shown">
+			{way.map((branch, i) => (
+				<button
+					key={branch.path}
+					type="button"
+					class="small"
+					aria-current={i === way.length - 1 ? "true" : undefined}
+					onClick={() => onZoom(branch.path)}
+				>
+					{branch.name || "all"}
+				</button>
+			))}
+		</nav>
+	);
+}
+
+/** A button that shows a part alone. */
+function Only({ branch, onZoom }: { branch: Branch; onZoom: (path: string) => void }) {
+	const words = `Only ${branch.path || "all"}`;
+	return (
+		<button
+			type="button"
+			class="small only"
+			title={`${words} (z)`}
+			aria-label={words}
+			onClick={() => onZoom(branch.path)}
+		>
+			⤢
+		</button>
+	);
+}
+
+/** What keys do on a branch: z shows it alone, Z and Backspace what it lies in. */
+function zoomKeys(root: Branch, path: string, branch: Branch, onZoom: (path: string) => void) {
+	return (event: KeyboardEvent) => {
+		if (event.key === "z") onZoom(branch.path);
+		else if (event.key === "Z" || event.key === "Backspace") onZoom(trail(root, path).at(-2)?.path ?? "");
+		else return;
+		event.preventDefault();
+		event.stopPropagation();
+	};
 }
 
 /** A sum, or the average of what has none. */
@@ -84,15 +145,16 @@ function acts(spec: GraphSpec, field: string, branch: Branch) {
 	};
 }
 
-function Tree({ spec, field, root, unit }: Shown) {
+function Tree(shown: Shown) {
+	const top = trail(shown.root, shown.path).at(-1) ?? shown.root;
 	return (
 		<ul class="tree">
-			{root.children.map((branch) => (
-				<Twig key={branch.path} spec={spec} field={field} root={root} unit={unit} branch={branch} depth={0} />
+			{top.children.map((branch) => (
+				<Twig key={branch.path} {...shown} branch={branch} depth={0} />
 			))}
-			{root.others > 0 && (
+			{top.others > 0 && (
 				<li class="quiet">
-					{root.left} smaller ones: {amount(root.others, unit)}
+					{top.left} smaller ones: {amount(top.others, shown.unit)}
 				</li>
 			)}
 		</ul>
@@ -100,7 +162,7 @@ function Tree({ spec, field, root, unit }: Shown) {
 }
 
 function Twig({ branch, depth, ...shown }: Shown & { branch: Branch; depth: number }) {
-	const { spec, field, root, unit } = shown;
+	const { spec, field, root, unit, path, onZoom } = shown;
 	const [open, setOpen] = useState(depth === 0);
 	const { chosen, ...does } = acts(spec, field, branch);
 	const inner = branch.children.length > 0;
@@ -117,9 +179,17 @@ function Twig({ branch, depth, ...shown }: Shown & { branch: Branch; depth: numb
 				>
 					{inner ? (open ? "▾" : "▸") : "·"}
 				</button>
-				<button type="button" class="branch" aria-pressed={chosen} title={branch.path} {...does}>
+				<button
+					type="button"
+					class="branch"
+					aria-pressed={chosen}
+					title={branch.path}
+					{...does}
+					onKeyDown={zoomKeys(root, path, branch, onZoom)}
+				>
 					{branch.name}
 				</button>
+				{inner && <Only branch={branch} onZoom={onZoom} />}
 				<span class="quiet">
 					{words(branch.total, unit)} ({percent(branch.total / (root.total || 1))})
 				</span>
@@ -142,44 +212,70 @@ function Twig({ branch, depth, ...shown }: Shown & { branch: Branch; depth: numb
 
 const DEPTH = 8;
 
-function Icicle({ spec, field, root, unit }: Shown) {
-	const [path, setPath] = useState("");
-	const found = slices(root, path, DEPTH);
+/** A slice so wide, as a share of all, has room for a button. */
+const ROOM = 0.05;
+
+function Icicle(shown: Shown) {
+	const found = slices(shown.root, shown.path, DEPTH);
 	const rows = 1 + Math.max(0, ...found.map((slice) => slice.depth));
 	return (
-		<div class="icicle" style={{ height: `${1.6 * rows}rem` }}>
+		<div
+			class="icicle"
+			role="toolbar"
+			aria-label={`${shown.field}s of ${shown.spec.statistic}`}
+			style={{ height: `${1.6 * rows}rem` }}
+			tabIndex={-1}
+			onKeyDown={walk}
+		>
 			{found.map((slice) => (
-				<Part
-					key={slice.branch.path}
-					slice={slice}
-					spec={spec}
-					field={field}
-					unit={unit}
-					root={root}
-					onZoom={setPath}
-				/>
+				<Part key={slice.branch.path} {...shown} slice={slice} />
 			))}
 		</div>
 	);
 }
 
-function Part({ slice, spec, field, unit, root, onZoom }: { slice: Slice; onZoom: (path: string) => void } & Shown) {
+/** Arrows go to the slice beside, to that above and to the first below. */
+function walk(event: KeyboardEvent): void {
+	const here = (event.target as HTMLElement).closest<HTMLElement>(".place");
+	const all = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>(".place")];
+	if (!here || !event.key.startsWith("Arrow")) return;
+	event.preventDefault();
+	event.stopPropagation();
+	const box = (each: HTMLElement) => each.getBoundingClientRect();
+	const row = (each: HTMLElement) => Number(each.dataset.depth);
+	const level = row(here) + ({ ArrowUp: -1, ArrowDown: 1 }[event.key] ?? 0);
+	const near = all.filter((each) => row(each) === level);
+	const beside = near[near.indexOf(here) + (event.key === "ArrowLeft" ? -1 : 1)];
+	const over = near.find((each) => box(each).right > box(here).left + 1 && box(each).left < box(here).right - 1);
+	(level === row(here) ? beside : over)?.querySelector<HTMLElement>(".slice")?.focus();
+}
+
+function Part({ slice, ...shown }: { slice: Slice } & Shown) {
+	const { spec, field, root, unit, path, onZoom } = shown;
 	const { branch, from, to, depth } = slice;
 	const { chosen, ...does } = acts(spec, field, branch);
 	const said = `${branch.path || "all"}: ${words(branch.total, unit)}, ${percent(branch.total / (root.total || 1))}`;
+	const zooms = branch.children.length > 0 && depth > 0;
 	return (
-		<button
-			type="button"
-			class={chosen ? "slice chosen" : "slice"}
-			data-tone={depth % 2}
+		<div
+			class="place"
+			data-depth={depth}
 			style={{ left: `${100 * from}%`, width: `${100 * (to - from)}%`, top: `${1.6 * depth}rem` }}
-			title={`${said}\nDouble click: only this part`}
-			aria-label={said}
-			aria-pressed={chosen}
-			{...does}
-			onDblClick={() => onZoom(depth === 0 ? "" : branch.path)}
 		>
-			{branch.name || "all"}
-		</button>
+			<button
+				type="button"
+				class={chosen ? "slice chosen" : "slice"}
+				data-tone={depth % 2}
+				title={`${said}\nz, double click: only this part`}
+				aria-label={said}
+				aria-pressed={chosen}
+				{...does}
+				onDblClick={() => onZoom(depth === 0 ? "" : branch.path)}
+				onKeyDown={zoomKeys(root, path, branch, onZoom)}
+			>
+				{branch.name || "all"}
+			</button>
+			{zooms && to - from >= ROOM && <Only branch={branch} onZoom={onZoom} />}
+		</div>
 	);
 }

@@ -150,7 +150,9 @@ function repaint(spec: GraphSpec): void {
 
 function zoom(spec: GraphSpec): void {
 	const state = stateOf(spec.id);
-	const [mark, band] = [state.mark.peek(), state.band.peek()];
+	const other = stateOf(differenceOf(spec.id)).mark;
+	const [mark, band] = [state.mark.peek() ?? other.peek(), state.band.peek()];
+	other.value = null;
 	if (mark) zoomTo(spec, mark, true);
 	else if (band) edit(spec.id, { rows: band });
 	state.band.value = null;

@@ -121,7 +121,8 @@ export function walk(event: KeyboardEvent): void {
 	options[Math.max(0, Math.min(options.length - 1, now + by))]?.focus();
 }
 
-function Swatch({ colour }: { colour: string }) {
+/** The colour of a value, nothing where it has none. */
+export function Swatch({ colour }: { colour: string }) {
 	return (
 		<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
 			{colour && <rect width="10" height="10" rx="2" fill={colour} />}

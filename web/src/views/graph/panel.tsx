@@ -10,7 +10,7 @@ import { momentWords } from "../../model/times";
 import { cursor, edit, follows, type GraphSpec, whole } from "../../model/worksheet";
 import { Choice } from "../controls";
 import { useAsked, useRested } from "./asked";
-import { layerKeys } from "./contents";
+import { layerKeys, left, listedIn } from "./contents";
 import { List } from "./list";
 import { Ranges } from "./ranges";
 import { placeIn } from "./selected";
@@ -149,16 +149,29 @@ function OfMap({ spec, second }: { spec: GraphSpec; second: boolean }) {
 			single: true,
 		}));
 		const coloured = new Set(layerKeys(spec, named));
-		const list = sorted(named).map((item) =>
-			coloured.has(item.key) ? { ...item, colour: hueOf(state.places.get(item.key) ?? -1) } : item,
-		);
+		const wished = (key: string) => spec.mode === "rainbow" || spec.highlights.includes(key);
+		const list = sorted(named).map((item) => {
+			if (coloured.has(item.key)) return { ...item, colour: hueOf(state.places.get(item.key) ?? -1) };
+			// there are not enough colours to tell it apart: it is among the grey
+			return coloured.size > 0 && wished(item.key) ? { ...item, colour: REST } : item;
+		});
 		const { others } = suits;
 		if (!others) return list;
 		const number = others.mean !== null && { words: rate(others.mean, suits.unit), value: others.mean };
 		return [...list, { ...othersItem(suits, others.keys), ...number, colour: "" }];
 	}, [found, spec, state.content.value]);
 	if (problem) return <p class="problem">{problem}</p>;
-	return <List spec={spec} items={items} />;
+	const untold = left(spec, listedIn(items));
+	return (
+		<>
+			{untold && (
+				<p class="quiet told" role="status" title={untold}>
+					{untold}
+				</p>
+			)}
+			<List spec={spec} items={items} />
+		</>
+	);
 }
 
 const sorted = (items: readonly Item[]): Item[] =>

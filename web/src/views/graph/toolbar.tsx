@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks";
 import type { Drawable } from "../../model/ask";
 import { isMapped, painterOf, paintersOf } from "../../model/painters";
-import { edit, type GraphSpec, type Mode, type Painter } from "../../model/worksheet";
+import { catalogue, edit, type GraphSpec, type Mode, type Painter } from "../../model/worksheet";
 import { Choice, Crop, Overlays } from "../controls";
+import { sourcesOf } from "./drill";
 import { pathField } from "./hierarchy";
 import { stateOf } from "./state";
 
@@ -25,8 +26,20 @@ export function Toolbar({ spec, answer }: { spec: GraphSpec; answer: Drawable | 
 	const adds_up = answer?.kind === "stack" && answer.adds_up;
 	const painters = paintersOf(spec.statistic, answer?.kind ?? "", adds_up);
 	const mapped = painters[0] === "heat";
+	const sources = sourcesOf(spec.statistic, catalogue.value);
 	return (
 		<fieldset class="graph-tools" aria-label={`How ${spec.statistic} is shown`}>
+			{sources.length > 1 && (
+				<Choice
+					label="from"
+					name="source"
+					title="Whose numbers they are"
+					values={sources.map((each) => each.name)}
+					value={spec.source || (sources[0]?.name ?? "")}
+					words={(name) => `${name}${sources.find((each) => each.name === name)?.counted ? " (counters)" : ""}`}
+					onChange={(name) => change({ source: name === sources[0]?.name ? "" : name })}
+				/>
+			)}
 			{answer && painters.length > 0 && (
 				<Choice
 					label="as"

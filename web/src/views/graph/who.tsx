@@ -1,13 +1,14 @@
 import { untracked } from "@preact/signals";
-import { useMemo } from "preact/hooks";
-import { Heat } from "../../canvas/heat";
+import { useMemo, useState } from "preact/hooks";
 import { quantity } from "../../canvas/ticks";
 import type { DimensionShares, Who } from "../../generated/api";
-import type { Drawable, Words } from "../../model/ask";
+import type { HeatMapGroup } from "../../generated/heatmap";
+import type { Words } from "../../model/ask";
 import { wordsOf } from "../../model/feed";
 import { breakdownOf, filtered } from "../../model/names";
 import { spanWords } from "../../model/times";
 import { add, catalogue, follows, type GraphSpec, whole } from "../../model/worksheet";
+import { Choice } from "../controls";
 import { zoomTo } from "./acts";
 import { useAsked, useRested } from "./asked";
 import { bounds, rangeSteps } from "./drill";
@@ -21,20 +22,36 @@ const TELLING = 0.005;
 /** A marked part is asked about when it has rested so long, in ms. */
 const REST = 200;
 
+/** What was marked: in a graph, or beside it in its difference from another time, which begins `shift` ns later. */
+export interface Marked {
+	spec: GraphSpec;
+	/** The id of the state that holds the mark. */
+	marks?: string;
+	/** The map that it is of, null where it is of none. */
+	map: HeatMapGroup | null;
+	shift?: number;
+}
+
 /** A marked part: zoom to it, and of a map whose its I/Os are, with one click on any of them for a graph of only these. */
-export function WhoIsThis({ spec, answer }: { spec: GraphSpec; answer: Drawable | null }) {
-	const state = stateOf(spec.id);
-	const mark = state.mark.value;
-	const map = state.content.value instanceof Heat && answer?.kind === "map" ? answer.group : null;
+export function WhoIsThis({ spec, map, marks = spec.id, shift = 0 }: Marked) {
+	const state = stateOf(marks);
+	const [then, setThen] = useState(false);
+	const moved = then ? shift : 0;
+	const here = state.mark.value;
+	const mark = useMemo(() => here && { ...here, from: here.from + moved, until: here.until + moved }, [here, moved]);
 	const unit = map && map.y !== "utilization" ? map.unit : null;
 	const box = useMemo(() => (mark && unit !== null ? boxWords(mark, unit) : null), [mark, unit]);
 	// while a part is still being marked nothing is asked
-	const words = useRested(() => box && whoWords(spec, box), REST, [spec, box], Number.POSITIVE_INFINITY);
+	const words = useRested(() => box && whoWords(spec, box, moved), REST, [spec, box, moved], Number.POSITIVE_INFINITY);
 	const { found, stale, problem } = useAsked<Who>("who", box && words, 0, true);
 	const old = stale || !box || !words || Object.entries(box).some(([name, value]) => words[name] !== value);
 	if (!mark) return null;
 	const unmark = () => {
 		state.mark.value = null;
+	};
+	const zoom = (inTime: boolean) => {
+		zoomTo(spec, mark, inTime);
+		unmark();
 	};
 	return (
 		<section class="who" aria-label="The marked part">
@@ -43,12 +60,21 @@ export function WhoIsThis({ spec, answer }: { spec: GraphSpec; answer: Drawable 
 					{spanWords({ from: mark.from, until: mark.until }, whole.value.from)}
 					{map && `, ${rowWords(mark.low, mark.high, map.unit, map.y)}`}
 				</strong>
+				{shift !== 0 && (
+					<Choice
+						label="whose in"
+						name="who-when"
+						values={["this time", "that time"] as const}
+						value={then ? "that time" : "this time"}
+						onChange={(when) => setThen(when === "that time")}
+					/>
+				)}
 				<span class="room" />
-				<button type="button" class="small zoom-mark" title="z" onClick={() => zoomTo(spec, mark, true)}>
+				<button type="button" class="small zoom-mark" title="z" onClick={() => zoom(true)}>
 					Zoom to it
 				</button>
 				{map && (
-					<button type="button" class="small" onClick={() => zoomTo(spec, mark, false)}>
+					<button type="button" class="small" onClick={() => zoom(false)}>
 						Zoom to its values
 					</button>
 				)}
@@ -75,10 +101,13 @@ function boxWords(mark: Mark, unit: string): Words {
 }
 
 /** Whose its I/Os are, of those that are shown; of a graph that follows, of those that are shown when it is asked. */
-function whoWords(spec: GraphSpec, box: Words): Words {
+function whoWords(spec: GraphSpec, box: Words, moved: number): Words {
 	const { recording, statistic, source, from, to } = follows.peek() ? untracked(() => wordsOf(spec)) : wordsOf(spec);
-	return { recording, statistic, source, ...box, around_from: from, around_to: to, top: MOST };
+	const around = (moment: Words[string]) => String(atLeast0(BigInt(String(moment)) + BigInt(Math.round(moved))));
+	return { recording, statistic, source, ...box, around_from: around(from), around_to: around(to), top: MOST };
 }
+
+const atLeast0 = (moment: bigint) => (moment < 0n ? 0n : moment);
 
 /** The I/Os of the marked values as a graph of their own. */
 function Only({ spec, mark, unit }: { spec: GraphSpec; mark: Mark; unit: "ns" | "B" | "" }) {

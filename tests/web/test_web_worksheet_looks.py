@@ -1,0 +1,83 @@
+"""How the worksheet looks in Chromium: light, dark, narrow and large, to those who do not see it, and how much of it is sent."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab.report.html import bundle_file
+from support.browser import expect
+from support.worksheet import add, drawn, frame, part, picture, settled
+
+pytestmark = pytest.mark.real
+
+LATENCY, OP = "io.ops[latency]", "io.ops[op]"
+FEWEST_BYTES = 300 * 1000
+
+
+def test_light_dark_narrow_and_large(open_page: Any) -> None:
+    at = part(LATENCY, OP, recording="<b>rec")
+    looks: dict[str, dict[str, Any]] = {"light": {"width": 1900}, "dark": {"color_scheme": "dark"}, "narrow": {"width": 700},
+                                        "4k": {"width": 3840, "height": 2160}}
+    for name, options in looks.items():
+        page = open_page(at, **options)
+        for statistic in (LATENCY, OP):
+            drawn(page, statistic)
+        settled(page)
+        picture(page, name)
+        expect(page.locator("html")).to_have_attribute("data-theme", "dark" if name == "dark" else "light")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+    page = open_page(at)
+    page.click("#theme")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_the_bundle_is_small() -> None:
+    size = sum(len(gzip.compress(bundle_file(name).encode(), 9)) for name in ("live.js", "live.css"))
+    assert size < FEWEST_BYTES, f"{size} bytes in gzip"
+
+
+def test_nothing_serious_is_found_by_axe(open_page: Any, root: Path) -> None:
+    axe = root / "web" / "node_modules" / "axe-core" / "axe.min.js"
+    if not axe.exists():
+        pytest.skip("axe-core is not installed (scripts/with-node npm --prefix web ci)")
+    page = open_page()
+    page.wait_for_selector(".welcome")
+
+    def look(where: str) -> None:
+        found = page.evaluate("async () => (await axe.run()).violations")
+        serious = [f"{where}: {each['id']}: {each['help']}: {each['nodes'][0]['html'][:200]}" for each in found
+                   if each["impact"] in ("serious", "critical")]
+        assert serious == []
+
+    page.evaluate(axe.read_text(encoding="utf-8"))
+    look("empty")
+    page.locator(".cards button").first.click()
+    add(page, OP)
+    add(page, "io.ops[file]")
+    frame(page, OP).get_by_role("option", name=re.compile("^write")).click()
+    settled(page)
+    for theme in ("graphs", "graphs in the other theme"):
+        look(theme)
+        page.click("#theme")
+        settled(page)
+    for key, where in (("+", "add"), ("w", "worksheets"), ("?", "help"), ("g", "marks")):
+        page.keyboard.press(key)
+        page.wait_for_selector("dialog[open]")
+        settled(page)
+        look(where)
+        page.keyboard.press("Escape")
+        expect(page.locator("dialog[open]")).to_have_count(0)
+    frame(page, OP).get_by_role("option", name=re.compile("^write")).click(button="right")
+    page.wait_for_selector("[role=menu]")
+    look("menu")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("menu")).to_have_count(0)
+    for name in ("Kept", "Alerts"):
+        page.get_by_role("button", name=name, exact=True).click()
+        settled(page)
+        look(name)
