@@ -6,6 +6,7 @@ import { firstChoice, kind, page, span, wholeSpan } from "./model/heatmap";
 import { followTheme } from "./model/theme";
 import "./report.css";
 import "./heatmap.css";
+import { enter } from "./views/entry";
 import { HeatMapApp } from "./views/heatmap";
 
 async function start(home: HTMLElement): Promise<void> {
@@ -18,12 +19,4 @@ async function start(home: HTMLElement): Promise<void> {
 	render(h(HeatMapApp, { choices }), home);
 }
 
-const home = document.getElementById("app");
-if (home) {
-	start(home).catch((error: unknown) => {
-		const problem = document.createElement("p");
-		problem.className = "problem";
-		problem.textContent = error instanceof Error ? error.message : String(error);
-		home.replaceChildren(problem);
-	});
-}
+enter(start);

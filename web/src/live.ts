@@ -8,6 +8,7 @@ import "./report.css";
 import "./views/worksheet/dialogs.css";
 import "./views/worksheet/pages.css";
 import "./views/worksheet/worksheet.css";
+import { enter } from "./views/entry";
 import { WorksheetApp } from "./views/worksheet/app";
 
 async function start(home: HTMLElement): Promise<void> {
@@ -21,13 +22,4 @@ async function start(home: HTMLElement): Promise<void> {
 	render(h(WorksheetApp, {}), home);
 }
 
-const home = document.getElementById("app");
-if (home) {
-	start(home).catch((error: unknown) => {
-		const problem = document.createElement("p");
-		problem.className = "problem";
-		problem.setAttribute("role", "alert");
-		problem.textContent = error instanceof Error ? error.message : String(error);
-		home.replaceChildren(problem);
-	});
-}
+enter(start);

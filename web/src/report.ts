@@ -6,6 +6,7 @@ import { followTheme } from "./model/theme";
 import "./report.css";
 import "./heatmap.css";
 import { App } from "./views/app";
+import { enter } from "./views/entry";
 
 async function start(home: HTMLElement): Promise<void> {
 	followTheme();
@@ -19,12 +20,4 @@ async function start(home: HTMLElement): Promise<void> {
 	if (anchor && !anchor.includes("=")) document.getElementById(anchor)?.scrollIntoView();
 }
 
-const home = document.getElementById("app");
-if (home) {
-	start(home).catch((error: unknown) => {
-		const problem = document.createElement("p");
-		problem.className = "problem";
-		problem.textContent = error instanceof Error ? error.message : String(error);
-		home.replaceChildren(problem);
-	});
-}
+enter(start);

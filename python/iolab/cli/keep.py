@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from .options import PATH, format_option, say
+from .options import PATH, bytes_of, format_option, say, seconds_of
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Rows = Sequence[dict[str, Any]]
@@ -31,7 +31,7 @@ def _statistics(*, required: bool) -> Callable[[Decorated], Decorated]:
 
 @click.group("keep")
 def command() -> None:
-    """Keep statistics of a recording beyond their events: by the second for 7 days, the minute for 14, the hour for 90.
+    """Keep statistics of a recording beyond their events: by the second for 7 days, the minute for 14, the hour for 90, unless chosen.
 
     What iolab query and the browser ask is answered from them where the events are gone. It works on a recording that is being made
     and on one at rest. iolab record keeps a few from the start. docs/guides/keeping.md has more.
@@ -122,6 +122,67 @@ def drop(directory: Path, statistics: tuple[str, ...], style: str) -> None:
     _changed(dropped(directory, statistics), style)
 
 
+@command.command()
+@_directory
+@click.option("--bytes", "size", metavar="SIZE", help="All kept statistics together may take so much, such as 2g; 'none' for no limit.")
+@click.option("--cpu", "share", metavar="PERCENT", help="Of all CPU time, over a minute, such as 5%; 'none' for no limit.")
+@click.option("--for", "ages", metavar="TIER=TIME", multiple=True,
+              help="How long sums by the second, minute, hour stay: 1s=7d, 1m=14d, 1h=90d; repeatable.")
+@format_option("text", "json")
+def limits(directory: Path, size: str | None, share: str | None, ages: tuple[str, ...], style: str) -> None:
+    """What all kept statistics may take together, and for how long; with options, from now on.
+
+    What is older than a tier goes for good. Beyond a limit statistics are suspended, one after the other; iolab keep resume goes on.
+    """
+    from ..statistics.kept.limits import Wanted, limit
+    from ..statistics.kept.limits import limits as held
+    from ..statistics.kept.manage import listed
+
+    wanted: Wanted = {}
+    if size is not None:
+        wanted["bytes"] = None if size == "none" else bytes_of(size, "--bytes")
+    if share is not None:
+        wanted["cpu_share"] = None if share == "none" else _share(share)
+    if ages:
+        wanted["retention"] = dict(_age(words) for words in ages)
+    found = limit(directory, wanted) if wanted else held(directory)
+    if style == "json":
+        click.echo(json.dumps({"schema": 1, "kind": "keep-limits", **found}, indent=1))
+        return
+    _show_limits(found)
+    if found["pending"]:
+        say("note: the recorder has not taken it up yet")
+    if wanted and any(row["state"] == "suspended" for row in listed(directory)):
+        say(f"note: what was suspended stays so: iolab keep resume {directory} goes on with it")
+
+
+def _share(text: str) -> float:
+    from ..errors import UsageError
+    from ..units import parse_quantity
+
+    try:
+        return parse_quantity(text if text.strip().endswith("%") else f"{text}%", "share")
+    except UsageError as error:
+        raise UsageError(error.message, where="--cpu", hint="a share of all CPU time, such as 5%, or none") from None
+
+
+def _age(words: str) -> tuple[str, int]:
+    tier, _, age = words.partition("=")
+    return tier.strip(), round(seconds_of(age, "--for"))
+
+
+def _show_limits(found: dict[str, Any]) -> None:
+    from ..units import format_number, format_quantity
+
+    size, share = found["bytes"], found["cpu_share"]
+    used = format_quantity(found["used_bytes"], "B", 3)
+    lines = [("size", f"{used} of {'any size' if size is None else format_quantity(size, 'B', 3)}"),
+             ("CPU", "any" if share is None else f"{format_number(share * 100, 3)} % of all CPU time, over a minute"),
+             *((tier, _words(seconds)) for tier, seconds in found["retention"].items())]
+    for name, words in lines:
+        click.echo(f"{name:4}  {words}")
+
+
 def _changed(rows: Rows, style: str) -> None:
     if any(row["state"] == "pending" for row in rows):
         say("note: the recorder has not taken it up yet; iolab keep list tells")
@@ -158,7 +219,10 @@ def _length(tier: dict[str, Any]) -> str:
     """How far back a tier goes."""
     if tier["first_ns"] is None:
         return "-"
-    seconds = (tier["until_ns"] - tier["first_ns"]) // _SECOND
+    return _words((tier["until_ns"] - tier["first_ns"]) // _SECOND)
+
+
+def _words(seconds: int) -> str:
     for length, word in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * length:
             return f"{seconds / length:.3g} {word}"

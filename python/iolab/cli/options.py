@@ -57,3 +57,28 @@ def command_line() -> list[str]:
 def say(text: str) -> None:
     """Words to stderr."""
     click.echo(text, err=True)
+
+
+def seconds_of(text: str, flag: str) -> float:
+    """A length of time as users write it, s; UsageError names the flag."""
+    from ..errors import UsageError
+    from ..units import parse_fio_time
+
+    try:
+        seconds = parse_fio_time(text)
+    except UsageError as error:
+        raise UsageError(error.message, where=flag, hint=error.hint) from None
+    if seconds <= 0:
+        raise UsageError(f"'{text}' is no time", where=flag)
+    return seconds
+
+
+def bytes_of(text: str, flag: str) -> int:
+    """A size as users write it; UsageError names the flag."""
+    from ..errors import UsageError
+    from ..units import parse_fio_size
+
+    try:
+        return parse_fio_size(text)
+    except UsageError as error:
+        raise UsageError(error.message, where=flag, hint=error.hint) from None

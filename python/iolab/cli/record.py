@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from .options import PATH, output_option, say
+from .options import PATH, bytes_of, output_option, say, seconds_of
 from .record_words import budget_text, kept_text, live_line, summary_lines
 
 if TYPE_CHECKING:
@@ -77,10 +77,11 @@ def command(ctx: click.Context, words: tuple[str, ...], devices: tuple[str, ...]
         return _stop(ctx, ending)
     if wanted and duration is not None:
         raise UsageError("--duration stands beside a COMMAND", hint="give one of both: a recording lasts as long as its command")
-    settings = Settings(sources=_sources(words) or DEFAULT_SOURCES, duration=None if duration is None else _seconds(duration, "--duration"),
-                        budget=_budget(budget), retention=_retention(keep, keep_for),
+    settings = Settings(sources=_sources(words) or DEFAULT_SOURCES, budget=_budget(budget),
+                        duration=None if duration is None else seconds_of(duration, "--duration"),
+                        retention=_retention(keep, keep_for),
                         statistics=_statistics(statistics or (("none",) if study is not None else ())))
-    asked = Asked(settings, devices, mounts, None if ring is None else _bytes(ring, "--ring"), tracefs,
+    asked = Asked(settings, devices, mounts, None if ring is None else bytes_of(ring, "--ring"), tracefs,
                   (*leave_out, *([study] if study is not None else [])))
     return _record(asked, host_words, output, wanted, quiet, study is not None)
 
@@ -187,29 +188,6 @@ def _sources(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
-def _seconds(text: str, flag: str) -> float:
-    from ..errors import UsageError
-    from ..units import parse_fio_time
-
-    try:
-        seconds = parse_fio_time(text)
-    except UsageError as error:
-        raise UsageError(error.message, where=flag, hint=error.hint) from None
-    if seconds <= 0:
-        raise UsageError(f"'{text}' is no time", where=flag)
-    return seconds
-
-
-def _bytes(text: str, flag: str) -> int:
-    from ..errors import UsageError
-    from ..units import parse_fio_size
-
-    try:
-        return parse_fio_size(text)
-    except UsageError as error:
-        raise UsageError(error.message, where=flag, hint=error.hint) from None
-
-
 def _statistics(given: tuple[str, ...]) -> tuple[str, ...] | None:
     """Those to keep from the start; None for the default ones."""
     from ..statistics.kept.manage import checked
@@ -223,8 +201,8 @@ def _retention(keep: str | None, keep_for: str | None) -> Retention:
     from ..recorder.settings import Retention
 
     default = Retention()
-    size = default.bytes if keep is None else None if keep == "all" else _bytes(keep, "--keep")
-    age = default.age_s if keep_for is None else None if keep_for == "ever" else _seconds(keep_for, "--keep-for")
+    size = default.bytes if keep is None else None if keep == "all" else bytes_of(keep, "--keep")
+    age = default.age_s if keep_for is None else None if keep_for == "ever" else seconds_of(keep_for, "--keep-for")
     return Retention(size, age)
 
 

@@ -156,17 +156,24 @@ class DirectProbe(_Pipes):
 
 
 class DirectLauncher:
-    """Starts the probe as a child, with this process's rights."""
+    """Starts the probe as a child, with this process's rights and, as far as these go, with the niceness that it has now."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = list(command)
+        self._niceness = os.getpriority(os.PRIO_PROCESS, 0)
 
     def launch(self, without: Collection[str] = ()) -> DirectProbe:
         """Start it."""
+        niceness = os.getpriority(os.PRIO_PROCESS, 0)
         try:
+            # a child inherits it; whoever is not root may not lower it again
+            with contextlib.suppress(PermissionError):
+                os.setpriority(os.PRIO_PROCESS, 0, self._niceness)
             return DirectProbe(start_probe(without_sources(self._command, set(without))))
         except OSError as error:
             raise RunError(f"the probe can't be started: {error.strerror or error}", where=self._command[0]) from None
+        finally:
+            os.setpriority(os.PRIO_PROCESS, 0, niceness)
 
     def close(self) -> None:
         """Nothing."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route as Path
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive
 
 from ..errors import FormatError, IolabError, ResultsError, UsageError
 from . import acting, binary, metrics, page, reports
@@ -24,8 +25,13 @@ from .remembered import Remembered, Written
 from .routes import PREFIX, ROUTES, Route
 from .sending import is_far, packed, response
 from .store import NotServed, Store
-from .stream import Streams, stream_path
+from .stream import Streams, gone, stream_path
 from .work import Busy, Workers
+
+GONE = 499
+"""Where nobody waits for the answer any more; nobody reads it."""
+
+_T = TypeVar("_T")
 
 
 def application(desk: Desk | Store, door: Door, exporter: metrics.Exporter | None = None, *, stopping: Callable[[], bool] = lambda: False,
@@ -62,10 +68,25 @@ def _endpoint(route: Route, store: Store, pool: Workers, remembered: Remembered)
             content, found = remembered.answer(store, wanted, words, route.ends, make) if route.ends else make()
             return *packed(content, far=far), found
 
-        content, encoded, found = await pool.run(answer)
+        asked = await _unless_gone(pool.run(answer), request.receive)
+        if asked is None:
+            return Response(status_code=GONE)
+        content, encoded, found = asked
         return response(content, found, encoded=encoded, vary="" if route.binary is None else "Accept")
 
     return endpoint
+
+
+async def _unless_gone(asked: Coroutine[Any, Any, _T], receive: Receive) -> _T | None:
+    """What was asked for; None, and it is given up, where who asks has gone."""
+    question, leaving = asyncio.create_task(asked), asyncio.create_task(gone(receive))
+    try:
+        await asyncio.wait({question, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return question.result() if question.done() else None
+    finally:
+        for task in (question, leaving):
+            task.cancel()
+        await asyncio.gather(question, leaving, return_exceptions=True)
 
 
 def _of_actions(desk: Desk, pool: Workers) -> list[Path]:

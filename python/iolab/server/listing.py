@@ -14,7 +14,7 @@ from ..statistics.coverage import covered
 from ..statistics.fields import MAPPED
 from ..statistics.snapshot import snapshot
 from .asking import Words, recording_of
-from .models import Breakdown, Loss, Losses, Mark, Marks, RecordingFacts, Recordings, StatisticFacts, Statistics
+from .models import Breakdown, Loss, Losses, Mark, Marks, RecordingFacts, Recordings, SourceFacts, StatisticFacts, Statistics
 from .status import changes
 from .store import Store
 
@@ -80,6 +80,7 @@ def statistics(store: Store, words: Words) -> Statistics:
         StatisticFacts(
             name=each.entry.name, about=each.entry.about, covers=each.entry.covers, unit=each.entry.unit, source=each.source,
             counted=each.counted, filters=list(each.entry.filters), available=not each.why_not, why_not=each.why_not,
+            sources=[SourceFacts(name=one.source, counted=one.counted, fields=list(one.fields)) for one in each.sources],
             breakdowns=[Breakdown(field=field, kind="heat" if field in MAPPED else "stack") for field in each.breakdowns])
         for each in available(store.open(name))])
 

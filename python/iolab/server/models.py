@@ -63,15 +63,25 @@ class Breakdown(Model):
     kind: Literal["stack", "heat"]
 
 
+class SourceFacts(Model):
+    """A source that can answer a statistic, with the fields that it can tell; `counted` says that it is counters."""
+
+    name: str
+    counted: bool
+    fields: list[str]
+
+
 class StatisticFacts(Model):
     """A statistic of the catalogue, as far as the recording can answer it: `source` is what answers, `counted` says that these are
-    counters, not events; `why_not` says why nothing does. `covers`: what its numbers hold."""
+    counters, not events; `why_not` says why nothing does. `covers`: what its numbers hold. `sources`: all that can
+    answer where they are named, the one that answers by itself first."""
 
     name: str
     about: str
     covers: str
     unit: str
     source: str
+    sources: list[SourceFacts]
     counted: bool
     filters: list[str]
     breakdowns: list[Breakdown]

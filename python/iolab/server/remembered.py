@@ -1,7 +1,7 @@
 """Answers that were given before, as long as nothing that they depend on has changed.
 
-An answer depends on its question and on what is recorded. Of time that is over, because all that is not sealed yet comes later, what is
-being recorded meanwhile changes nothing; of any other time an answer holds until something more comes.
+An answer depends on its question and on what is recorded. Of time that is over, because all that is not sealed yet came later, what is
+being recorded meanwhile changes nothing until it is sealed; of what is at rest any answer holds.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import TypeAlias
 
 from ..errors import IolabError
 from ..recording.layout import FACTS, HOT, KINDS, LOCK, LOSSES, SEGMENTS
+from ..recording.recording import Recording
+from ..recording.segments import sealed_facts
 from ..recording.trace import Trace
 from ..statistics.kept.places import DEFINITIONS, STATE
 from .asking import Words, moment, recording_of
@@ -46,10 +48,12 @@ class Remembered:
                 is about all that comes.
         """
         try:
-            asked, state = _asked(store, words, ends)
+            found = _asked(store, words, ends)
         except IolabError:
-            return make()  # which says what is wrong
-        key = path, asked
+            found = None  # `make` says what is wrong
+        if found is None:
+            return make()
+        key, state = (path, found[0]), found[1]
         with self._lock:
             held = self._held.get(key)
             if held is not None and held[0] == state:
@@ -72,26 +76,35 @@ class Remembered:
                 self._bytes -= len(gone[0])
 
 
-def _asked(store: Store, words: Words, ends: Sequence[str]) -> tuple[Hashable, Hashable]:
-    """(the question with its moments as such, the state of what it is put to)."""
+def _asked(store: Store, words: Words, ends: Sequence[str]) -> tuple[Hashable, Hashable] | None:
+    """(the question with its moments as such, the state of what it is put to); None where that changes all the time."""
     name = recording_of(store, words)
-    first, last = store.ends(name)
-    moments = {each: moment(words[each], first, last) for each in _MOMENTS if each in words}
-    rest = {each: words[each] for each in words if each not in moments}
+    given = {each: words[each] for each in _MOMENTS if each in words}
+    span = (0, 0) if all(text.isdecimal() for text in given.values()) else store.ends(name)
+    moments = {each: moment(text, *span) for each, text in given.items()}
     until = max(moments[each] for each in ends) if all(each in moments for each in ends) else None
-    return (tuple(sorted(moments.items())), tuple(sorted({**rest, "recording": name}.items()))), _state(store.open(name), until)
+    state = _state(store.open(name), until)
+    rest = {each: words[each] for each in words if each not in moments}
+    return None if state is None else (
+        (tuple(sorted(moments.items())), tuple(sorted({**rest, "recording": name}.items()))), state)
 
 
-def _state(opened: Opened, until_ns: int | None) -> Hashable:
-    """What answers up to a moment depend on; None: to the very end."""
+def _state(opened: Opened, until_ns: int | None) -> Hashable | None:
+    """What answers up to a moment depend on (None: to the very end); None where that changes all the time."""
     if isinstance(opened, Trace):
         return _stamp(opened.path)
     lasting = tuple(_stamp(opened.path / name) for name in (FACTS, SEGMENTS, LOSSES, *KINDS, DEFINITIONS, STATE))
-    hot = sorted((opened.path / HOT).glob("*"))
-    segments = [each for each in (*opened.segments(), *opened.sample_segments()) if each.kind == "hot"] if hot else []
-    if segments and until_ns is not None and until_ns <= min(each.first_ns for each in segments):
-        return lasting
-    return lasting, _stamp(opened.path / LOCK), tuple((path.name, _stamp(path)) for path in hot)
+    if not any((opened.path / HOT).glob("*")):
+        return lasting, _stamp(opened.path / LOCK)
+    return lasting if until_ns is not None and _is_over(opened, until_ns) else None
+
+
+def _is_over(recording: Recording, until_ns: int) -> bool:
+    """Whether all that is not sealed yet came later. What was sealed is looked at first: it is known without reading what is hot."""
+    sealed = [facts["last_ns"] for kind in KINDS for _, _, facts in sealed_facts(recording.path, kind) if facts["last_ns"] is not None]
+    if not sealed or until_ns > max(sealed) + 1:
+        return False
+    return all(each.first_ns >= until_ns for each in (*recording.segments(), *recording.sample_segments()) if each.kind == "hot")
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

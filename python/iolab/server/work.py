@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 from typing import TypeVar
+
+from ..statistics.engine import HALT, Engine, Halt
 
 _T = TypeVar("_T")
 
@@ -28,15 +31,22 @@ class Workers:
         self._held = 0
 
     async def run(self, function: Callable[[], _T]) -> _T:
-        """The function's result. Raises Busy where too many wait."""
+        """The function's result. Raises Busy where too many wait. One that is cancelled begins no more, or ends at what it asks of the
+        engine."""
         if self._held >= self._most:
             raise Busy
         self._held += 1
         loop = asyncio.get_running_loop()
-        future = self._pool.submit(function)
-        # a question whose asker has gone occupies its thread until it is answered
+        halt, context = Halt(), copy_context()
+        context.run(HALT.set, halt)
+        future = self._pool.submit(context.run, function)
+        # until its thread is free: a question that is given up may take a moment to end
         future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._release) if not loop.is_closed() else None)
-        return await asyncio.wrap_future(future)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            halt.halt()
+            raise
 
     def close(self) -> None:
         """Take no more, and wait for none."""
@@ -50,8 +60,6 @@ def load() -> None:
     """Load what the first answer needs, so that whoever asks waits for none of it."""
     import pyarrow.compute
     import pyarrow.parquet  # noqa: F401
-
-    from ..statistics.engine import Engine
 
     with Engine(Path()) as engine:
         engine.run("SELECT 1")

@@ -8,9 +8,18 @@ from ..errors import IolabError
 from ..recording.ingest import source_of
 from ..recording.recording import Recording
 from ..recording.trace import Trace
-from .catalogue import CATALOGUE, LAST, Entry
+from .catalogue import CATALOGUE, LAST, Entry, preference
 from .names import parse
 from .snapshot import choose, snapshot
+
+
+@dataclass(frozen=True)
+class Answering:
+    """A source that can answer a statistic: whether it is counters, and the fields that it can tell."""
+
+    source: str
+    counted: bool
+    fields: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -20,6 +29,7 @@ class Available:
     Attributes:
         entry: the statistic. source: what answers, "" where nothing does; counted: whether these are counters.
         why_not: "" where something does. breakdowns: fields that it can be broken down by there.
+        sources: all that can answer when they are asked for by name, the one that answers by itself first.
     """
 
     entry: Entry
@@ -27,6 +37,7 @@ class Available:
     counted: bool
     why_not: str
     breakdowns: tuple[str, ...]
+    sources: tuple[Answering, ...] = ()
 
 
 def held(opened: Trace | Recording) -> tuple[list[str], list[str]]:
@@ -61,12 +72,26 @@ def _or_kept(recording: Recording, found: Available) -> Available:
     if not kept:
         return found
     first = next(iter(kept.values()))[0]
-    return replace(found, source=first.source, counted=is_counted(first.statistic, first.source), why_not="",
-                   breakdowns=tuple(field for field in kept if field is not None))
+    counted, fields = is_counted(first.statistic, first.source), tuple(field for field in kept if field is not None)
+    return replace(found, source=first.source, counted=counted, why_not="", breakdowns=fields,
+                   sources=(Answering(first.source, counted, fields),))
 
 
 def availability(entry: Entry, events: list[str], samples: list[str]) -> Available:
     """What answers a statistic where there are events and samples of these sources."""
+    found = _preferred(entry, events, samples)
+    if found.why_not:
+        return found
+    counter = entry.counter
+    names = [name for name in preference(events, entry.sources) if not entry.only or name in entry.sources] if entry.sources else []
+    fields = tuple(dict.fromkeys((*entry.filters, *entry.breakdowns)))
+    sources = [Answering(name, False, fields) for name in names]
+    if counter is not None and counter.source in samples:
+        sources.append(Answering(counter.source, True, counter.breakdowns))
+    return replace(found, sources=tuple(sorted(sources, key=lambda each: each.source != found.source)))
+
+
+def _preferred(entry: Entry, events: list[str], samples: list[str]) -> Available:
     counter = entry.counter
     counts = counter is not None and counter.source in samples
     if counter is not None and counts and not any(name not in LAST for name in events if entry.sources):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from ..recording.segments import noted_segments
 from .cells import BUCKETS, Asked, bucket_of, cells_of, covering, lower_bounds, where
 from .conditions import sql_of
 from .engine import Engine, whole
+from .gone import gone
 from .intervals import SECOND
 from .names import Filter
-from .snapshot import Snapshot, Span
+from .snapshot import Span
 from .windows import Window
 
 WITHOUT = 2**32 - 1
@@ -48,7 +49,7 @@ def files_of(window: Window, y: Y) -> MapFiles | None:
     """The maps that a window needs, None where one is missing."""
     noted = noted_segments(window.snap.place)
     found = []
-    older = [number for number in removed(window.snap) if _meets(noted.get(number, {}), window)] if window.earlier else []
+    older = gone(window.snap).within((window.first_ns, window.until_ns)) if window.earlier else []
     for number in [*(segment.number for segment in window.segments()), *older]:
         path = layout.map_file(window.snap.place, number, f"io.{y}")
         width = noted.get(number, {}).get("offset_width") if y == "offset" else 1
@@ -56,27 +57,6 @@ def files_of(window: Window, y: Y) -> MapFiles | None:
             return None
         found.append((path, width))
     return MapFiles(tuple(found))
-
-
-def _meets(facts: Mapping[str, Any], window: Window) -> bool:
-    first, last = facts.get("first_ns"), facts.get("last_ns")
-    return isinstance(first, int) and isinstance(last, int) and first < window.until_ns and last >= window.first_ns
-
-
-def removed(snap: Snapshot) -> list[int]:
-    """Numbers of segments whose events retention removed and whose maps remain."""
-    through = snap.recording.facts.dropped_through
-    if not through:
-        return []
-    return [number for number in layout.sealed_numbers(snap.place / layout.MAPS / "io.latency") if number <= through]
-
-
-def earlier(snap: Snapshot, source: str) -> Span | None:
-    """(first, last) ns that the maps of removed segments tell of a source."""
-    noted = noted_segments(snap.place)
-    ends = [(facts["first_ns"], facts["last_ns"]) for number in removed(snap)
-            if isinstance((facts := noted.get(number, {})).get("first_ns"), int) and source in facts.get("sources", {})]
-    return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
 
 
 def suits(window: Window, filters: Sequence[Filter]) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,42 @@ MEMORY = "2GB"
 """Most that an answer may take; beyond, a narrower question is asked for. Nothing is ever spilled to a disk that is measured."""
 
 
+class Halt:
+    """Lets another thread give up a question: its engines stop at what they do, and no more begins. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._under_way: list[duckdb.DuckDBPyConnection] = []
+        self._over = False
+
+    def halt(self) -> None:
+        """Give the question up."""
+        with self._lock:
+            self._over = True
+            for each in self._under_way:
+                each.interrupt()
+
+    def begin(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """A connection works for the question. Halted where that was given up."""
+        with self._lock:
+            if self._over:
+                raise Halted("the question was given up")
+            self._under_way.append(connection)
+
+    def end(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """It works no more."""
+        with self._lock:
+            self._under_way.remove(connection)
+
+
+class Halted(IolabError):
+    """A question was given up before it was answered."""
+
+
+HALT: ContextVar[Halt | None] = ContextVar("halt", default=None)
+"""What the question that is answered here can be given up by."""
+
+
 class Engine:
     """One connection for one answer.
 
@@ -32,16 +70,26 @@ class Engine:
         self.place = place
         self._errors = duckdb.Error
         self._memory = duckdb.OutOfMemoryException
+        self._interrupt = duckdb.InterruptException
         self._connection: duckdb.DuckDBPyConnection = duckdb.connect(":memory:", config={
             "threads": threads, "memory_limit": MEMORY, "temp_directory": "", "autoinstall_known_extensions": False,
             "autoload_known_extensions": False, "preserve_insertion_order": False})
         # it would be drawn among the data
         self._connection.execute("SET enable_progress_bar = false; SET lock_configuration = true")
+        self._halt = HALT.get()
 
     def __enter__(self) -> Engine:
+        if self._halt is not None:
+            try:
+                self._halt.begin(self._connection)
+            except Halted:
+                self._connection.close()
+                raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._halt is not None:
+            self._halt.end(self._connection)
         self._connection.close()
 
     def register(self, name: str, held: pa.Table | pa.RecordBatchReader) -> None:
@@ -82,6 +130,8 @@ class Engine:
     def refused(self, error: Exception) -> IolabError:
         """DuckDB's words as an error with its place."""
         words = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if isinstance(error, self._interrupt):
+            return Halted("the question was given up", where=self.place)
         if isinstance(error, self._memory):
             return IolabError(f"the answer needs more than {MEMORY} of memory", where=self.place,
                               hint="ask for less time, a longer interval, or fewer keys")

@@ -18,7 +18,8 @@ from .coverage import told_ns
 from .intervals import MOST
 from .names import Statistic
 from .query import query
-from .snapshot import snapshot
+from .snapshot import choose, snapshot
+from .windows import end_of
 
 PATIENCE = 10.0
 """Seconds without a sign of life after which nobody is waited for: no writer that holds no lock, no reading that does not come."""
@@ -111,15 +112,28 @@ class Follower:
         span = self._recording.span()
         ended = last.get("until_ns") if last else (span[1] + 1 if span else 0)
         if isinstance(ended, int):
-            return _State(ended, True)
+            return _State(self._end(ended), True)
         told = told_ns(self._recording) or 0
         now = self._clock.monotonic()
         if told != self._seen[0]:
             self._seen = (told, now)
         late = now - self._seen[1] > PATIENCE
         if late and not _held(self._recording):
-            return _State(max(told, span[1] + 1 if span else 0), True)
+            return _State(self._end(max(told, span[1] + 1 if span else 0)), True)
         return _State(told if late else self._counted_until(told), False)
+
+    def _end(self, otherwise: int) -> int:
+        """Where the answer to all of a recording that is over ends: before it was closed, which takes a while of which nothing is told.
+        `otherwise`: where nothing answers."""
+        entry = self._asked.entry
+        try:
+            samples = counters.counted(self._recording, self._asked, self._source)
+            if entry.counter is not None and samples is not None:
+                return end_of(samples, entry.counter.source)
+            events = snapshot(self._recording)
+            return end_of(events, choose(events.sources, entry, self._source, self._recording.path)[0])
+        except (FormatError, UsageError):
+            return otherwise
 
     def _counted_until(self, told: int) -> int:
         """Of counters a column is ready once there is a reading after it; one that never comes is not waited for."""

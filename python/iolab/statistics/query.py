@@ -20,6 +20,7 @@ from .catalogue import Entry
 from .conditions import filters_of
 from .engine import Engine
 from .fields import QUANTIZED, near
+from .gone import gone
 from .heat import heat_of
 from .intervals import check_interval
 from .names import Filter, Statistic, parse
@@ -117,7 +118,7 @@ class Windows:
         snap = snapshot(recording)
         self._trouble = answering.trouble(recording)
         chosen, self._notes = choose(snap.sources, entry, source, recording.path)
-        self._earlier = default_maps.earlier(snap, chosen)
+        self._earlier = gone(snap).span(chosen)
         self.whole = window_of(snap, chosen, from_ns, until_ns, interval_ns, columns, earlier=self._earlier)
         self.kept = self.whole if self._earlier is None else window_of(snap, chosen, from_ns, until_ns, interval_ns, columns)
 

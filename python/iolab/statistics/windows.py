@@ -81,7 +81,7 @@ def window_of(snap: Snapshot, source: str, from_ns: int | None, until_ns: int | 
         spans = joined([*clipped(sessions_of(snap, last) or (), (earlier[0], last + 1)), *spans])
     # columns divide what was recorded: maps of the same span under different conditions are alike
     low = from_ns if from_ns is not None else min([first, *(span[0] for span in spans or ())])
-    high = until_ns if until_ns is not None else max([last + 1, *(span[1] for span in spans or ())])
+    high = until_ns if until_ns is not None else _after(last, spans)
     if low >= high:
         raise UsageError("the span of time is empty", where=snap.place, hint="it must begin before it ends, and meet what was recorded")
     cut = (from_ns is not None and from_ns > first) or (until_ns is not None and until_ns <= last)
@@ -89,6 +89,18 @@ def window_of(snap: Snapshot, source: str, from_ns: int | None, until_ns: int | 
     recorded = None if spans is None else tuple(clipped(spans, (low, high)))
     return Window(snap, source, low, high, cut, interval, earlier is not None, recorded,
                   losses_of(snap, source, (low, high) if from_ns is not None or until_ns is not None else None))
+
+
+def end_of(snap: Snapshot, source: str) -> int:
+    """Where an answer to all that was recorded of a source ends."""
+    bounds = snap.bounds(source)
+    last = 0 if bounds is None else bounds[1]
+    return _after(last, covered(snap, last))
+
+
+def _after(last_ns: int, spans: Sequence[Span] | None) -> int:
+    """Where what was recorded is over: after the last event, and after the last of the spans in which it recorded."""
+    return max([last_ns + 1, *(span[1] for span in spans or ())])
 
 
 def attach(engine: Engine, window: Window, *, sealed: bool = True, kind: Kind = "events") -> None:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +18,11 @@ import pytest
 
 from iolab._core import FrameReader
 from iolab.errors import RunError, UsageError
-from iolab.hosts.leftovers import start_ticks
 from iolab.recorder.launch import DirectLauncher, Probe, StarterLauncher
 from iolab.recorder.parts import wait_readable
 from iolab.recorder.program import failure, probe_arguments, probe_path
 from iolab.recorder.starter import without_sources
+from support.waiting import PATIENCE, gone, until
 
 
 def fake(**script: Any) -> list[str]:
@@ -42,7 +43,7 @@ def launcher(kind: Any) -> Iterator[Any]:
     made.close()
 
 
-def frames_of(probe: Probe, seconds: float = 5.0, until: str = "end", reader: FrameReader | None = None) -> list[dict[str, Any]]:
+def frames_of(probe: Probe, seconds: float = PATIENCE, until: str = "end", reader: FrameReader | None = None) -> list[dict[str, Any]]:
     reader = reader or FrameReader()
     found: list[dict[str, Any]] = []
     limit = time.monotonic() + seconds
@@ -53,13 +54,6 @@ def frames_of(probe: Probe, seconds: float = 5.0, until: str = "end", reader: Fr
             break
         found += reader.feed(data or b"")
     return found
-
-
-def gone(pid: int, seconds: float = 10.0) -> bool:
-    limit = time.monotonic() + seconds
-    while start_ticks(pid) is not None and time.monotonic() < limit:
-        time.sleep(0.02)
-    return start_ticks(pid) is None
 
 
 def test_frames_come_and_stop_ends_it_in_order(launcher: Any) -> None:
@@ -93,11 +87,29 @@ def test_a_killed_probe_tells_how_it_died_and_another_can_follow(launcher: Any) 
     second.let_go()
 
 
+def test_one_that_follows_has_the_first_ones_niceness(launcher: Any) -> None:
+    """The recorder steps back behind what it measures once it records; a probe must not come late."""
+    found = [os.getpriority(os.PRIO_PROCESS, 0)]
+
+    def follow() -> None:
+        os.nice(7)  # of this thread alone
+        probe = launcher.launch()
+        found.extend([os.getpriority(os.PRIO_PROCESS, probe.pid), os.getpriority(os.PRIO_PROCESS, 0)])
+        probe.let_go()
+
+    if os.geteuid() != 0:
+        pytest.skip("only root may undo niceness")
+    thread = threading.Thread(target=follow)
+    thread.start()
+    thread.join()
+    assert found == [found[0], found[0], found[0] + 7]
+
+
 def test_words_on_standard_error_come_as_lines(kind: Any) -> None:
     launcher = kind(fake(refuse={"code": 4, "words": "no tracefs\nat all"}))
     probe = launcher.launch()
     words: list[str] = []
-    limit = time.monotonic() + 5
+    limit = time.monotonic() + PATIENCE
     while len(words) < 2 and time.monotonic() < limit:
         wait_readable(probe.files(), 0.1)
         words += probe.words()
@@ -144,12 +156,9 @@ def test_when_the_recorder_is_killed_starter_and_probe_end(tmp_path: Path) -> No
     note = tmp_path / "pids"
     code = ("import sys, time, pathlib; from iolab.recorder.launch import StarterLauncher; "
             "l = StarterLauncher(sys.argv[2:]); p = l.launch(); "
-            "pathlib.Path(sys.argv[1]).write_text(f'{p.pid} {l._starter.pid}'); time.sleep(60)")
+            "pathlib.Path(sys.argv[1]).write_text(f'{p.pid} {l._starter.pid}'); time.sleep(1000)")
     recorder = subprocess.Popen([sys.executable, "-c", code, str(note), *fake(rate=1)])
-    limit = time.monotonic() + 10
-    while not (note.exists() and note.read_text()) and time.monotonic() < limit:
-        time.sleep(0.02)
-    pids = [int(word) for word in note.read_text().split()]
+    pids = [int(word) for word in until(lambda: note.read_text().split() if note.exists() else [], "the probe")]
     recorder.kill()
     recorder.wait()
     assert all(gone(pid) for pid in pids)

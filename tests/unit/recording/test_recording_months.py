@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from iolab.recording.recording import Recording
 from iolab.recording.retention import Retention
 from iolab.recording.segments import line_of, note_segment, noted_segments
 from iolab.recording.writer import RecordingWriter
+from iolab.statistics.gone import Gone, gone
+from iolab.statistics.snapshot import snapshot
 from support.recordings import SECOND, START, events, samples
 
 
@@ -182,3 +185,39 @@ def test_a_seal_after_months_looks_at_what_is_new_alone(tmp_path: Path, monkeypa
     assert facts.dropped_through == many - live + 5
     assert len(Recording(path).segments()) == live
     assert len(noted_segments(path)) == many + 5
+
+
+def gone_of(path: Path) -> Gone:
+    return gone(snapshot(Recording(path)))
+
+
+def test_what_is_known_of_segments_that_are_gone_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    months(tmp_path, 3000, 100)
+    folder = tmp_path / layout.MAPS / "io.latency"
+    os.utime(folder, ns=(START, START))
+    first = gone_of(tmp_path)
+    assert first.numbers.tolist() == list(range(1, 2901))
+    assert first.span("block") == (START + 60 * SECOND, START + (2900 * 60 + 59) * SECOND)
+    assert first.span("syscall") is None
+    assert first.within((START + 600 * SECOND, START + 720 * SECOND)) == [10, 11]
+    assert gone_of(tmp_path) is first
+    # one goes: by now, then long ago
+    layout.map_file(tmp_path, 1, "io.latency").unlink()
+    assert gone_of(tmp_path).numbers[0] == 2
+    assert gone_of(tmp_path) is not gone_of(tmp_path), "what was seen of a folder that just changed is not remembered"
+    os.utime(folder, ns=(START + 1, START + 1))
+    assert gone_of(tmp_path) is gone_of(tmp_path)
+    # another segment's events go
+    facts = read_facts(tmp_path)
+    assert facts.dropped is not None
+    facts.dropped["through"] = 2950
+    facts.write(tmp_path)
+    assert gone_of(tmp_path).numbers[-1] == 2950
+    # lines that can't be read count for nothing
+    lines = (tmp_path / layout.SEGMENTS).read_text().splitlines(keepends=True)
+    (tmp_path / layout.SEGMENTS).write_text("".join([*lines[:100], "{\n", lines[101].replace(":", ";"), *lines[102:]]))
+    os.utime(folder, ns=(START + 2, START + 2))
+    assert set(range(95, 105)) - set(gone_of(tmp_path).numbers.tolist()) == {101, 102}
+    shutil.rmtree(folder)
+    assert gone_of(tmp_path).numbers.tolist() == []
+    assert gone_of(tmp_path).span("block") is None

@@ -27,7 +27,7 @@ from iolab.server.metrics import Exporter
 from iolab.server.queries import ask
 from iolab.server.shelf import Shelf
 from iolab.server.store import Store
-from iolab.server.stream import Streams
+from iolab.server.stream import Streams, Window
 from iolab.server.watch import Watch
 from iolab.server.work import Workers
 from iolab.statistics.available import available
@@ -89,7 +89,7 @@ def test_the_stream_goes_on_where_io_stands_still(stalled: RecordingWriter, tmp_
     async def heard() -> list[int]:
         found: list[int] = []
         second = 6
-        async for text in streams.events("live", ["io.ops"], {"from": "-3s", "interval": "1s"}):
+        async for text in streams.events("live", ["io.ops"], Window(3 * SECOND, SECOND), {}):
             name, data = text.strip().split("\n")
             if name == "event: tick":
                 stalled.tick(START + second * SECOND)

@@ -13,6 +13,7 @@ from iolab.recording.recording import Recording
 from iolab.statistics.answers import Stack
 from iolab.statistics.query import query
 from support.recorded import device_in_memory
+from support.waiting import PATIENCE
 
 SECOND = 10**9
 
@@ -27,11 +28,12 @@ def device(fio: str, tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.figures
 def test_counters_and_events_agree(device: str, fio: str, tmp_path: Path) -> None:
-    # a second of rest on both sides, so that the load lies between two readings
-    load = f"sleep 1.5; {fio} --name=j --filename={device} --rw=randrw --bssplit=4k/70:16k/30 --ioengine=io_uring --iodepth=8 --direct=1 " \
-           "--runtime=4 --time_based=1 --output=/dev/null; sleep 1.5"
-    done = subprocess.run([sys.executable, "-m", "iolab.cli", "record", "block", "counters", "-q", "--device", device, "-o",
-                           str(tmp_path / "r"), "--", "sh", "-c", load], capture_output=True, text=True, check=False, timeout=120)
+    # two seconds of rest on both sides, so that the load lies between two readings
+    load = f"sleep 2.5; {fio} --name=j --filename={device} --rw=randrw --bssplit=4k/70:16k/30 --ioengine=io_uring --iodepth=8 --direct=1 " \
+           "--runtime=4 --time_based=1 --output=/dev/null; sleep 2.5"
+    done = subprocess.run([sys.executable, "-m", "iolab.cli", "record", "block", "counters", "-q", "--budget", "none", "--device", device,
+                           "-o", str(tmp_path / "r"), "--", "sh", "-c", load], capture_output=True, text=True, check=False,
+                          timeout=4 * PATIENCE)
     assert done.returncode == 0, done.stderr
     recording, name = Recording(tmp_path / "r"), device.removeprefix("/dev/")
     assert [loss for loss in recording.losses() if loss["kind"] == "overrun"] == []

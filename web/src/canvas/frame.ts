@@ -67,21 +67,45 @@ export const inside = (spans: readonly Readonly<[number, number]>[], { from, to 
 		last > from && first < to ? [[Math.max(first, from), Math.min(last, to)]] : [],
 	);
 
-/** Hatch spans, and say what that means in those that have room for the words. */
+/** Hatch spans in which nothing was recorded, and say so in those that have room for the words. */
 export function paintBlank(
 	context: CanvasRenderingContext2D,
 	frame: Frame,
 	spans: readonly Readonly<[number, number]>[],
 	words: string,
 ): void {
+	paintHatch(context, frame, inside(spans, frame.span));
+	paintWords(context, frame, spans, words);
+}
+
+/** Shade spans without any I/O though some was due, and say so. */
+export function paintIdle(
+	context: CanvasRenderingContext2D,
+	frame: Frame,
+	spans: readonly Readonly<[number, number]>[],
+): void {
 	const { box, span, colours } = frame;
-	const shown = inside(spans, span);
-	paintHatch(context, frame, shown);
+	context.fillStyle = colours.text;
+	context.globalAlpha = 0.06;
+	for (const [from, to] of inside(spans, span)) {
+		const left = xPixel(box, span, from);
+		context.fillRect(left, box.top, xPixel(box, span, to) - left, box.height);
+	}
+	context.globalAlpha = 1;
+	paintWords(context, frame, spans, "no I/O");
+}
+
+function paintWords(
+	context: CanvasRenderingContext2D,
+	{ box, span, colours }: Frame,
+	spans: readonly Readonly<[number, number]>[],
+	words: string,
+): void {
 	context.font = FONT;
 	context.textAlign = "center";
 	context.textBaseline = "middle";
 	const wide = context.measureText(words).width + 16;
-	for (const [from, to] of shown) {
+	for (const [from, to] of inside(spans, span)) {
 		const [left, right] = [xPixel(box, span, from), xPixel(box, span, to)];
 		if (right - left < wide + 16 || box.height < 40) continue;
 		const [x, y] = [(left + right) / 2, box.top + box.height / 2];

@@ -1,5 +1,6 @@
 import type { Extremes } from "../generated/api";
 import { ask, question } from "./ask";
+import { messageOf } from "./errors";
 import { wordsOf } from "./feed";
 import { around, lengthOf, middleOf, moved, nextMultiple, zoomed } from "./times";
 import {
@@ -125,7 +126,7 @@ export async function jump(spec: GraphSpec, kind: "max" | "min"): Promise<void> 
 		edit(spec.id, { panel: "second" });
 	} catch (error) {
 		if (visited === mine) visited = { ...mine, question: "" };
-		refused.value = error instanceof Error ? error.message : String(error);
+		refused.value = messageOf(error);
 	}
 }
 

@@ -1,6 +1,7 @@
 import { computed, effect, signal, untracked } from "@preact/signals";
 import type { Recordings, Statistics } from "../generated/api";
 import { AGAIN, ask, Refusal } from "./ask";
+import { messageOf } from "./errors";
 import { feed } from "./feed";
 import { refusal, unreachable } from "./held";
 import { inlined } from "./offline";
@@ -61,7 +62,7 @@ async function follow(text: string): Promise<void> {
 
 /** Say on the page why a wish was refused. */
 export function refuse(error: unknown): void {
-	refused.value = error instanceof Error ? error.message : String(error);
+	refused.value = messageOf(error);
 }
 
 /** Show a worksheet; one that names no recording that is served shows the first, one of too many graphs the first of these. */

@@ -1,6 +1,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { TopLevelSpec } from "vega-lite";
 import { draw } from "../canvas/vega";
+import { messageOf } from "../model/errors";
 import { report } from "../model/state";
 import { printing, theme } from "../model/theme";
 
@@ -14,7 +15,7 @@ export function Drawing({ spec, label }: { spec: TopLevelSpec; label: string }) 
 		try {
 			return draw(home.current, spec, report.value.themes[colours] ?? {}, label);
 		} catch (error) {
-			setProblem(`This chart can't be drawn: ${error instanceof Error ? error.message : String(error)}`);
+			setProblem(`This chart can't be drawn: ${messageOf(error)}`);
 			return;
 		}
 	}, [spec, label, colours]);

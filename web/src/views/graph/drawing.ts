@@ -9,6 +9,7 @@ import {
 	MARGINS,
 	paintArea,
 	paintBlank,
+	paintIdle,
 	paintStrip,
 	paintTimes,
 	paintValues,
@@ -113,7 +114,7 @@ export function drawingOf(
 		const blank = blanks(content, origin);
 		if (marks === spec.id) tellBlank(spec.id, inside(blank, span), (span.to - span.from) / box.width);
 		within(context, box, () => {
-			if (content) paintBlank(context, look, content.idle, "no I/O");
+			if (content) paintIdle(context, look, content.idle);
 			paintBlank(context, look, blank, content?.compared ? "one of them not recorded" : "not recorded");
 		});
 		if (content) {

@@ -14,9 +14,10 @@ export const entryOf = (statistic: string, catalogue: readonly StatisticFacts[])
 
 /** Whose numbers a statistic can be, the one that answers by itself first: those that can tell all its fields. */
 export function sourcesOf(statistic: string, catalogue: readonly StatisticFacts[]): SourceFacts[] {
-	const asked = [...statistic.matchAll(/\[([a-z_]+)(?=[\]=!<>])/g)].map(([, field]) => field ?? "");
+	const bare = statistic.replaceAll(/"(?:[^"\\]|\\.)*"/g, "");
+	const asked = [...bare.matchAll(/\[([a-z_]+)(?=[\]=!<>])/g)].map(([, field]) => field ?? "");
 	const found = entryOf(statistic, catalogue)?.sources ?? [];
-	return found.filter((each, i) => i === 0 || asked.every((field) => each.fields.includes(field)));
+	return found.filter((each) => asked.every((field) => each.fields.includes(field)));
 }
 
 /** Fields that tell the I/Os of a map apart: those that make stacks and are not fixed by a filter. */

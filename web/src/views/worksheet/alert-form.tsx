@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Alert } from "../../generated/api";
 import { tell } from "../../model/ask";
+import { messageOf } from "../../model/errors";
 import { NAME } from "../../model/names";
 import { recordings } from "../../model/worksheet";
 
@@ -23,7 +24,7 @@ export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: 
 			setProblem("");
 			saved();
 		} catch (error) {
-			setProblem(error instanceof Error ? error.message : String(error));
+			setProblem(messageOf(error));
 		}
 	};
 	const text = (label: string, value: string, set: (value: string) => void, more: Record<string, unknown> = {}) => (

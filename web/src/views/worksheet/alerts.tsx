@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Alert, AlertLog, AlertState, Alerts } from "../../generated/api";
 import { ask, tell } from "../../model/ask";
+import { messageOf } from "../../model/errors";
 import { momentWords } from "../../model/times";
 import { sheet } from "../../model/worksheet";
 import { AlertForm } from "./alert-form";
@@ -29,7 +30,7 @@ export function AlertsPage() {
 			setLog(await ask<AlertLog>("alerts/log"));
 			setProblem("");
 		} catch (error) {
-			setProblem(error instanceof Error ? error.message : String(error));
+			setProblem(messageOf(error));
 		}
 	};
 	useEffect(() => {

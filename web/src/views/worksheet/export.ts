@@ -1,4 +1,5 @@
 import { file } from "../../model/ask";
+import { messageOf } from "../../model/errors";
 import { wordsOf } from "../../model/feed";
 import { fileName, offer } from "../../model/files";
 import { spanWords } from "../../model/times";
@@ -12,7 +13,7 @@ export async function exportCsv(spec: GraphSpec): Promise<void> {
 		const content = await file("export", { recording, statistic, source, from, to, interval });
 		offer(fileName(`${sheet.value.recording}-${spec.statistic}`, "csv"), content);
 	} catch (error) {
-		refused.value = error instanceof Error ? error.message : String(error);
+		refused.value = messageOf(error);
 	}
 }
 

@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { quantity } from "../../canvas/ticks";
 import type { KeepPrune, Kept, KeptFacts } from "../../generated/api";
 import { ask, tell } from "../../model/ask";
+import { messageOf } from "../../model/errors";
 import { view } from "../../model/session";
 import { lengthWords, momentWords } from "../../model/times";
 import { add, sheet } from "../../model/worksheet";
@@ -24,7 +25,7 @@ export function KeptPage() {
 			say("");
 			return true;
 		} catch (error) {
-			say(error instanceof Error ? error.message : String(error));
+			say(messageOf(error));
 			return false;
 		}
 	};

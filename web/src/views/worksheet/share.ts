@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals";
 import type { Sharing } from "../../generated/api";
 import { asked, tell, waiting } from "../../model/ask";
+import { messageOf } from "../../model/errors";
 import { waitsOf, wordsOf } from "../../model/feed";
 import { fileName, offer } from "../../model/files";
 import { standing } from "../../model/moving";
@@ -34,7 +35,7 @@ export async function shareSheet(): Promise<void> {
 		} satisfies Sharing);
 		offer(fileName(sheet.value.name || sheet.value.recording, "html"), new Blob([page], { type: "text/html" }));
 	} catch (error) {
-		refused.value = error instanceof Error ? error.message : String(error);
+		refused.value = messageOf(error);
 	} finally {
 		cursor.value = selected;
 		sharing.value = false;

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { SavedFacts, SavedWorksheets, Worksheet } from "../../generated/api";
 import { ask, tell } from "../../model/ask";
+import { messageOf } from "../../model/errors";
 import { NAME } from "../../model/names";
 import { readWorksheet, unselected } from "../../model/reading";
 import { show } from "../../model/session";
@@ -28,7 +29,7 @@ function List() {
 			await act();
 			setSaved((await ask<SavedWorksheets>("worksheets")).worksheets);
 		} catch (error) {
-			setProblem(error instanceof Error ? error.message : String(error));
+			setProblem(messageOf(error));
 		}
 	};
 	useEffect(() => void attempt(async () => undefined), []);
