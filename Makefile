@@ -89,6 +89,10 @@ guides: setup ## Measure what the guides about OpenZFS show, on a rig, and renew
 	@trap '$(IOLAB) rig down $(GUIDES)' EXIT; $(IOLAB) rig up openzfs --name $(GUIDES) --disks 10 --disk-iops 170 --disk-size 4g --fast-disks 1 --memory 4g; \
 	  $(PYTHON) scripts/guides.py --host rig:$(GUIDES)
 
+.PHONY: stories
+stories: setup $(STAMPS)/browser $(STAMPS)/filesystems ## Renew the pictures of the stories (docs/guides/story-*.md) from loads of their own; as root
+	scripts/stories
+
 .PHONY: check
 check: setup ## Lint and type-check: ruff, mypy, clippy, rustfmt, biome
 	$(VENV)/bin/ruff check .

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from iolab.recording.recording import Recording, is_recording
 from iolab.statistics.answers import Series, Stack
 from iolab.statistics.query import query
-from support.network import Network, need_network, network
+from support.network import need_network, network
 from support.probe import need_probe
+from support.stories import recorded_server
 
 ASKED = 16_000_000
 """Bytes a second that the server gives each client, 128 Mbit/s."""
@@ -24,30 +21,13 @@ RATE = 32_000_000 / 8
 SECOND = 10**9
 
 
-def recorded(lab: Network, folder: Path) -> Recording:
-    """The server's counters for seven seconds, within which the clients read for five."""
-    words = [sys.executable, "-m", "iolab.cli", "record", "counters", "--quiet", "--duration", "7s", "--budget", "none", "-o", str(folder)]
-    recorder = subprocess.Popen(lab.within(0, words), stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 20
-    while not is_recording(folder) and recorder.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    clients = [lab.reading(place, 5) for place in range(1, len(lab.spaces))]
-    for client in clients:
-        assert client.wait(40) == 0
-    _, said = recorder.communicate(timeout=40)
-    assert recorder.returncode == 0, said.decode()
-    return Recording(folder)
-
-
 @pytest.mark.real
 @pytest.mark.figures
 def test_the_slow_client_is_found_by_its_peer_and_explained_by_its_rate(tmp_path: Path) -> None:
     need_probe()
     need_network()
     with network(4, slow={SLOW: "32mbit"}) as lab, lab.serving(ASKED):
-        recording = recorded(lab, tmp_path / "r")
-    if "tcp" not in {name for segment in recording.sample_segments() for name in segment.sources}:
-        pytest.skip("this kernel does not tell what connections moved (inet_diag)")
+        recording = recorded_server(lab, tmp_path / "r", 5)
     found = query(recording, "ip.bytes[direction=out][peer]", interval_ns=SECOND)
     assert isinstance(found, Stack)
     # the machine's own view and nothing else: its clients
