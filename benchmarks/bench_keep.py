@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -65,28 +66,7 @@ def main() -> None:
 
 def stored(path: Path, name: str, parts: tuple[tuple[float, float, float], ...]) -> None:
     """A day on disk, and how fast it opens."""
-    RecordingWriter.create(path, host="bench", clock="realtime", origin={"kind": "record"}, live=False).close()
-    chance, lower = np.random.default_rng(1), lower_bounds(BITS)
-    merger = Merger(path, NAME, "block")
-    number = total = 0
-    begin = time.perf_counter()
-    for second in range(START, START + HOURS * 3600, SEGMENT):
-        number += 1
-        latency = np.concatenate([chance.lognormal(np.log(median), sigma, int(share * RATE * SEGMENT)) for median, sigma, share in parts])
-        at = second + chance.integers(0, SEGMENT, len(latency))
-        cells, counts = np.unique(at << 16 | np.searchsorted(lower, latency.astype(np.uint64), side="right") - 1, return_counts=True)
-        total += len(latency)
-        table = pa.table([cells >> 16, (cells & 0xFFFF).astype(np.uint32), counts.astype(np.uint64)], schema=tables.SCHEMAS["map"])
-        sums = tables.Sums(tables.added([table], "map"), "map", 1, BITS)
-        tables.write(path_of(path, TIERS[0], folder_name(NAME), number, number), [sums], NAME, "block")
-        merger.merge(number)
-    seconds = time.perf_counter() - begin
-    until = (START + HOURS * 3600) * SECOND
-    definitions.change(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
-    facts = read_facts(path)
-    facts.dropped = {"through": number, "until_ns": until, "segments": number, "events": {"block": total}, "bytes": 0}
-    facts.write(path)
-    State(1, {NAME: Kept(1, "block", number, number, START * SECOND, until)}).write(path)
+    total, seconds = written(path, parts)
     print(f"{name}, {RATE:,} I/Os a second, {HOURS} h ({seconds:.0f} s to write):", flush=True)
     for tier in TIERS:
         found = files(path, tier, folder_name(NAME))
@@ -99,6 +79,33 @@ def stored(path: Path, name: str, parts: tuple[tuple[float, float, float], ...])
         assert {each["total"] for each in done} == {total}, "not an I/O is missing"
         best = min(each["seconds"] for each in done)
         print(f"  opened by {interval} s: {done[0]['columns']:,} columns, {done[0]['cells']:,} cells in {best:.2f} s", flush=True)
+
+
+def written(path: Path, parts: Sequence[tuple[float, float, float]], hours: int = HOURS, rate: int = RATE) -> tuple[int, float]:
+    """Write a recording of which only what was kept of `NAME` is left: (I/Os in it, seconds that it took)."""
+    RecordingWriter.create(path, host="bench", clock="realtime", origin={"kind": "record"}, live=False).close()
+    chance, lower = np.random.default_rng(1), lower_bounds(BITS)
+    merger = Merger(path, NAME, "block")
+    number = total = 0
+    begin = time.perf_counter()
+    for second in range(START, START + hours * 3600, SEGMENT):
+        number += 1
+        latency = np.concatenate([chance.lognormal(np.log(median), sigma, int(share * rate * SEGMENT)) for median, sigma, share in parts])
+        at = second + chance.integers(0, SEGMENT, len(latency))
+        cells, counts = np.unique(at << 16 | np.searchsorted(lower, latency.astype(np.uint64), side="right") - 1, return_counts=True)
+        total += len(latency)
+        table = pa.table([cells >> 16, (cells & 0xFFFF).astype(np.uint32), counts.astype(np.uint64)], schema=tables.SCHEMAS["map"])
+        sums = tables.Sums(tables.added([table], "map"), "map", 1, BITS)
+        tables.write(path_of(path, TIERS[0], folder_name(NAME), number, number), [sums], NAME, "block")
+        merger.merge(number)
+    seconds = time.perf_counter() - begin
+    until = (START + hours * 3600) * SECOND
+    definitions.change(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
+    facts = read_facts(path)
+    facts.dropped = {"through": number, "until_ns": until, "segments": number, "events": {"block": total}, "bytes": 0}
+    facts.write(path)
+    State(1, {NAME: Kept(1, "block", number, number, START * SECOND, until)}).write(path)
+    return total, seconds
 
 
 def made(path: Path) -> None:

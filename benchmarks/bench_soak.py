@@ -41,6 +41,7 @@ KEPT = ("io.ops[op]", "io.bytes[op]", "io.ops[latency]", "io.ops[process]", "io.
         "io.ops[op=write][latency]", "io.ops[op=read][size]", "io.ops[offset]", "cpu.utilization[mode]")
 ASKED = ("io.ops[latency]", "io.bytes[process]")
 ASK_EVERY = 5.0
+LOGGED_MS = 100
 MIB = 2**20
 
 
@@ -87,7 +88,7 @@ class Soak:
 
     def kill_probe(self) -> None:
         """The recorder begins another one."""
-        before = until(lambda: probe_of(self.recorder.pid), 10, "the probe")
+        before = until(lambda: probe_of(self.recorder.pid), 60, "the probe")
         os.kill(before, signal.SIGKILL)
         until(lambda: probe_of(self.recorder.pid) not in (None, before), 60, "another probe")
         self.killed.append("probe")
@@ -125,7 +126,8 @@ def run(node: str, scratch: Path) -> Soak:
     recorder = begin_recording(scratch / "recording", node, [word for name in KEPT for word in ("--statistic", name)])
     soak = Soak(node, scratch, recorder, *serve(scratch / "recording"))
     due = [(SECONDS / 6, soak.kill_probe), (SECONDS / 2, soak.kill_recorder), (SECONDS * 2 / 3, soak.kill_service)]
-    fio = subprocess.Popen(load(node, scratch / "fio.json", RATE, SECONDS, mixed=True), stdout=subprocess.DEVNULL)
+    logged = [f"--write_iops_log={scratch / 'fio'}", f"--log_avg_msec={LOGGED_MS}", "--log_unix_epoch=1"]
+    fio = subprocess.Popen([*load(node, scratch / "fio.json", RATE, SECONDS, mixed=True), *logged], stdout=subprocess.DEVNULL)
     begin = time.monotonic()
     try:
         while fio.poll() is None:
@@ -148,16 +150,16 @@ def run(node: str, scratch: Path) -> Soak:
 def nothing_is_lost(soak: Soak) -> None:
     """Every event outside the gaps."""
     recording = Recording(soak.recording)
-    rate, _, done = measured(soak.place / "fio.json")
+    _, _, done = measured(soak.place / "fio.json")
     events = sum(segment.sources.get("block", 0) for segment in recording.segments())
     noted = [loss for loss in recording.losses() if loss["kind"] == "gap" and loss["source"] in ("", "block")]
     gaps = sorted({(loss["from_ns"], loss["until_ns"]) for loss in noted})
     for first, until_ns in gaps:
         print(f"  gap of {(until_ns - first) / 1e9:.2f} s")
     soak.hold(len(gaps) == 2, f"{len(gaps)} gaps for the kills of the probe and the recorder")
-    in_gaps = sum(until_ns - first for first, until_ns in gaps) / 1e9 * rate
+    in_gaps = sum(done_within(soak.place / "fio_iops.1.log", *gap) for gap in gaps)
     # a gap's ends are known to a tenth of a second or so, and I/Os in flight there have no pair
-    room = 0.5 * rate * len(gaps) + 100
+    room = 0.5 * RATE * len(gaps) + 100
     soak.hold(abs(done - in_gaps - events) <= room, f"{events:,} events of {done:,} I/Os; in the gaps were about {in_gaps:,.0f}")
     lost = sum(loss["count"] or 0 for loss in recording.losses() if loss["kind"] in ("overrun", "missed", "damaged"))
     soak.hold(lost == 0, f"{lost} lost to overruns, damage or late readings")
@@ -165,6 +167,18 @@ def nothing_is_lost(soak: Soak) -> None:
     soak.hold(kept == events, f"{kept:,} of them are in what was kept as io.ops[op]")
     mapped = sum(_sum(each.path, "count") for each in files(soak.recording, TIERS[0], folder_name("io.ops[latency]")))
     soak.hold(mapped == events, f"{mapped:,} in io.ops[latency]")
+
+
+def done_within(log: Path, from_ns: int, until_ns: int) -> float:
+    """I/Os that fio did meanwhile, by its own log: after a second in which a busy machine held it up it does more than its rate."""
+    done, before = 0.0, dict[str, float]()
+    for line in log.read_text().splitlines():
+        time_ms, rate, way = line.split(", ")[:3]
+        end = int(time_ms) * 1e6
+        begin = before.get(way, end - LOGGED_MS * 1e6)
+        before[way] = end
+        done += int(rate) * max(0.0, min(end, until_ns) - max(begin, from_ns)) / 1e9
+    return done
 
 
 def _sum(path: Path, column: str) -> int:

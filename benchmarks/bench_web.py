@@ -2,8 +2,11 @@
 
 A script asks for one frame after the other; Chromium's own tracing says how many were drawn of what is dragged (of what is live only
 changes are drawn, so frames are those that the page was given), and what CPU its main thread spent on each. The limits are 60 frames a
-second, which is 16.7 ms, and a second until a day is drawn. Exits with 1 where the page's own share of a frame is beyond the limit.
-IOLAB_BENCH_SECONDS (5) makes the measurements longer. Needs Chromium.
+second, which is 16.7 ms, and a second until a day is drawn, from the address on: a day of a recording (from the maps of its segments), and
+one of 86,400 seconds of which only what was kept is left, both in columns of a minute. A day is opened anew several times; the best of the
+first (nothing is remembered of it then) and of the others count, and what the service took is said beside. Each figure stands beside its
+limit, with the machine's load. Exits with 1 where one is beyond its limit; on a machine that does other things as well frames get fewer and
+days longer. IOLAB_BENCH_SECONDS (5) makes the measurements longer. Needs Chromium.
 """
 
 from __future__ import annotations
@@ -15,10 +18,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import bench_keep
 import numpy as np
 import pyarrow as pa
 from surroundings import serve
@@ -35,6 +40,10 @@ SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND
 HOUR, DAY = 3600, 86_400
 FRAME_MS = 1000 / 60
+OPENED_S = 1.0
+TIMES = 4
+KEPT_RATE = 300
+"""I/Os a second of the day that was kept."""
 CATEGORIES = ["devtools.timeline", *(f"disabled-by-default-devtools.timeline{part}" for part in ("", ".frame"))]
 WORK = ("FireAnimationFrame", "EventDispatch", "TimerFire", "Layout", "UpdateLayoutTree", "Paint")
 """What a page's main thread does, in the words of the tracing; some of it lies within other, so that sums are never too small."""
@@ -105,25 +114,55 @@ def growing(path: Path) -> Iterator[None]:
         writer.close()
 
 
+@dataclass(frozen=True)
+class Visit:
+    """A page of a service of one recording."""
+
+    page: Any
+    address: str
+    recording: str
+
+    def show(self, graphs: Sequence[str], **words: object) -> float:
+        """Load the page anew, with a worksheet; the seconds from the address to the last graph that was drawn."""
+        self.page.goto("about:blank")
+        asked = [("recording", self.recording), *words.items(), *(("graph", each) for each in graphs)]
+        begun = time.monotonic()
+        self.page.goto(f"{self.address}/#" + "&".join(f"{name}={quote(str(value))}" for name, value in asked))
+        for each in graphs:
+            self.page.wait_for_selector(f"section[data-statistic='{each}'] .values [role=option]")
+        self.page.evaluate("() => new Promise(requestAnimationFrame)")
+        return time.monotonic() - begun
+
+    def service_ms(self) -> float:
+        """What the service took for the graphs, by the page's own clock: from question to answer, one beside the other."""
+        return float(self.page.evaluate("""() => {
+            const asked = performance.getEntriesByType('resource').filter(each => each.name.includes('/query?'));
+            return Math.max(...asked.map(each => each.responseEnd)) - Math.min(...asked.map(each => each.startTime));
+        }"""))
+
+
 @contextmanager
-def opened(browser: Any, recording: Path, graphs: Sequence[str], **words: object) -> Iterator[tuple[Any, float]]:
-    """The worksheet of a recording, and the seconds from the question to the last graph that was drawn."""
+def visiting(browser: Any, recording: Path) -> Iterator[Visit]:
+    """The page of a recording's service; it has been loaded once, so that the browser is awake."""
     service, address, token = serve(recording)
     page = browser.new_page(viewport={"width": 1600, "height": 1000})
     try:
         page.goto(f"{address}/?token={token}")
         page.wait_for_selector("#add")
-        page.goto("about:blank")
-        asked = [*words.items(), *(("graph", each) for each in graphs)]
-        begun = time.monotonic()
-        page.goto(f"{address}/#recording={recording.name}&" + "&".join(f"{name}={quote(str(value))}" for name, value in asked))
-        for each in graphs:
-            page.wait_for_selector(f"section[data-statistic='{each}'] .values [role=option]")
-        yield page, time.monotonic() - begun
+        yield Visit(page, address, recording.name)
     finally:
         page.close()
         service.terminate()
         service.wait(30)
+
+
+@contextmanager
+def opened(browser: Any, recording: Path, graphs: Sequence[str], **words: object) -> Iterator[Any]:
+    """The page with a worksheet that has come to rest."""
+    with visiting(browser, recording) as visit:
+        visit.show(graphs, **words)
+        visit.page.wait_for_timeout(2000)
+        yield visit.page
 
 
 def frames(page: Any, step: int) -> tuple[float, float]:
@@ -147,8 +186,30 @@ def frames(page: Any, step: int) -> tuple[float, float]:
 def said(what: str, measured: Callable[[], tuple[float, float]]) -> bool:
     """Print what was measured; whether the page keeps to its share of a frame."""
     rate, cost = measured()
-    print(f"{what}: {rate:.1f} frames/s, {cost:.1f} ms of CPU in the page a frame (limit {FRAME_MS:.1f} ms)")
+    print(f"{what}: {rate:.1f} frames/s, {cost:.1f} ms of CPU in the page a frame: {cost / FRAME_MS:.2f} of {FRAME_MS:.1f} ms ({load()})",
+          flush=True)
     return cost <= FRAME_MS
+
+
+def day(browser: Any, what: str, recording: Path, statistic: str, start: int) -> bool:
+    """Print how long a day takes to be drawn; whether that is within a second, at the first time and again."""
+    firsts: list[tuple[float, float]] = []
+    others: list[tuple[float, float]] = []
+    for _ in range(2):
+        with visiting(browser, recording) as visit:
+            for time_of_it in range(TIMES):
+                took = visit.show([statistic], **{"from": start, "to": start + DAY * SECOND})
+                (others if time_of_it else firsts).append((took, visit.service_ms() / 1000))
+    for when, times in (("the first time", firsts), ("again", others)):
+        took, service = min(times)
+        print(f"{what}, {when}: {took:.2f} s until it was drawn: {took / OPENED_S:.2f} of {OPENED_S:g} s; {service:.2f} s of it the "
+              f"service's answer ({load()})", flush=True)
+    return min(firsts)[0] <= OPENED_S
+
+
+def load() -> str:
+    """How busy the machine is besides."""
+    return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
 
 
 def main() -> int:
@@ -164,21 +225,19 @@ def main() -> int:
     good = True
     with tempfile.TemporaryDirectory(prefix="iolab-bench-") as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), headless=True, args=ARGUMENTS)
-        hours, day, live = Path(folder, "hours"), Path(folder, "day"), Path(folder, "live")
+        hours, whole, kept, live = (Path(folder, name) for name in ("hours", "day", "kept", "live"))
         recorded(hours, 3 * HOUR, 100)
         middle = {"from": START + HOUR * SECOND, "to": START + 2 * HOUR * SECOND}
-        with opened(browser, hours, GRAPHS[:1], **middle) as (page, _):
-            page.wait_for_timeout(1000)
+        with opened(browser, hours, GRAPHS[:1], **middle) as page:
             good &= said("dragging a map of 3,600 columns", lambda: frames(page, 12))
-        with opened(browser, hours, GRAPHS, **middle) as (page, _):
-            page.wait_for_timeout(1000)
+        with opened(browser, hours, GRAPHS, **middle) as page:
             good &= said("dragging four graphs of 3,600 columns", lambda: frames(page, 12))
-        with growing(live), opened(browser, live, GRAPHS, last=60) as (page, _):
-            page.wait_for_timeout(2000)
+        with growing(live), opened(browser, live, GRAPHS, last=60) as page:
             good &= said("four live graphs", lambda: frames(page, 0))
-        recorded(day, DAY, 4)
-        with opened(browser, day, GRAPHS[:1], **{"from": START, "to": START + DAY * SECOND}) as (_, took):
-            print(f"a day's map: {took:.2f} s until it was drawn (limit 1 s)")
+        recorded(whole, DAY, 4)
+        good &= day(browser, "a day from the maps of its segments", whole, GRAPHS[0], START)
+        bench_keep.written(kept, bench_keep.LOADS["flash with a cache"], DAY // HOUR, KEPT_RATE)
+        good &= day(browser, "a day of which only what was kept is left", kept, bench_keep.NAME, bench_keep.START * SECOND)
         browser.close()
     return 0 if good else 1
 

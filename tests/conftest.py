@@ -7,6 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# how long an example takes is the machine's matter
+settings.register_profile("iolab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("iolab")
 
 ROOT = Path(__file__).parent.parent
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from iolab.cli.main import run
 from iolab.recording.recording import Recording
 from iolab.recording.writer import RecordingWriter
 from support.recordings import SECOND, START, events, samples
+from support.waiting import PATIENCE, recorded_events, until
 
 FRAMES = Path(__file__).parents[1] / "support/frames.py"
 
@@ -95,7 +95,7 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
         child = subprocess.Popen([sys.executable, "-m", "iolab.cli", "record", "block", "--quiet", "-o", str(path), *more],
                                  stderr=subprocess.PIPE, text=True)
         begun.append(child)
-        until(lambda: (path / "control").exists())
+        until(lambda: (path / "control").exists(), "the recorder")
         return path, child
 
     yield begin
@@ -107,17 +107,16 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
         child.stderr.close()
 
 
-def until(met: Callable[[], bool], seconds: float = 60.0) -> None:
-    limit = time.monotonic() + seconds
-    while not met():
-        assert time.monotonic() < limit
-        time.sleep(0.1)
+def more_events(path: Path) -> None:
+    """Wait for a second's worth of events."""
+    recorded_events(path, sum(sum(segment.sources.values()) for segment in Recording(path).segments()) + 200)
 
 
 def cut(path: Path) -> None:
     from iolab.recorder.control import say
 
-    say(path, {"word": "cut"}, timeout=30)
+    more_events(path)
+    say(path, {"word": "cut"}, timeout=PATIENCE)
 
 
 def test_on_a_recording_that_is_being_made(recording: Callable[..., tuple[Path, subprocess.Popen[str]]],
@@ -126,17 +125,16 @@ def test_on_a_recording_that_is_being_made(recording: Callable[..., tuple[Path, 
     rows = listed(path, capsys)
     assert list(rows) == ["io.ops[op]", "io.bytes[op]", "io.ops[latency]"], "few are kept from the start"
     assert run(["keep", "add", str(path), "io.ops[process]"]) == 0
-    until(lambda: listed(path, capsys)["io.ops[process]"]["state"] != "pending")
-    time.sleep(2)
+    until(lambda: listed(path, capsys)["io.ops[process]"]["state"] != "pending", "the keeper to begin")
     cut(path)
-    until(lambda: all(row["segments"] for row in listed(path, capsys).values()))
+    until(lambda: all(row["segments"] for row in listed(path, capsys).values()), "the segment to be kept")
     rows = listed(path, capsys)
     assert rows["io.ops[latency]"]["source"] == "block"
     assert rows["io.ops[process]"]["since_ns"] >= rows["io.ops[op]"]["since_ns"]
     assert run(["keep", "drop", str(path), "io.bytes[op]"]) == 0
-    until(lambda: not list(path.glob("histograms/1s/io.bytes*")))
+    until(lambda: not list(path.glob("histograms/1s/io.bytes*")), "what was dropped to go")
     child.send_signal(signal.SIGINT)
-    assert child.wait(60) == 0
+    assert child.wait(PATIENCE) == 0
     # all that was recorded is kept, and nothing twice
     rows = listed(path, capsys)
     assert sum(each["rows"] for each in rows["io.ops[op]"]["tiers"]) > 0
@@ -153,22 +151,22 @@ def test_none_is_kept_where_none_is_wanted(recording: Callable[..., tuple[Path, 
     path, child = recording("--statistic", "none")
     assert listed(path, capsys) == {}
     assert run(["keep", "add", str(path), "io.ops"]) == 0
-    until(lambda: listed(path, capsys)["io.ops"]["state"] == "waiting")
+    until(lambda: listed(path, capsys)["io.ops"]["state"] == "waiting", "the keeper to wait")
+    more_events(path)
     child.send_signal(signal.SIGINT)
-    assert child.wait(60) == 0
+    assert child.wait(PATIENCE) == 0
     assert listed(path, capsys)["io.ops"]["segments"] == 1
 
 
 def test_a_recorder_that_is_killed_loses_nothing_that_was_sealed(recording: Callable[..., tuple[Path, subprocess.Popen[str]]],
                                                                  capsys: pytest.CaptureFixture[str]) -> None:
     path, child = recording("--statistic", "io.ops[op]")
-    time.sleep(2)
     cut(path)
-    time.sleep(1)
+    more_events(path)
     child.kill()
     child.wait()
     path, child = recording("--duration", "2s")
-    assert child.wait(60) == 0
+    assert child.wait(PATIENCE) == 0
     from iolab.statistics.kept import tables
     from iolab.statistics.kept.places import TIERS, files, folder_name
 

@@ -15,6 +15,7 @@ import pytest
 import iolab
 from iolab.cli.main import run
 from iolab.results.manifest import read_manifest
+from support.waiting import PATIENCE
 
 STUDY = """
 [study]
@@ -215,11 +216,11 @@ def test_whoever_sits_at_a_terminal_is_asked(study: Path, tmp_path: Path) -> Non
     os.close(theirs)
     shown = ""
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while "[y/N]" not in shown and time.monotonic() < deadline:
             shown += os.read(mine, 4096).decode()
         os.write(mine, b"n\n")
-        assert process.wait(30) == 130
+        assert process.wait(PATIENCE) == 130
     finally:
         process.kill()
         process.wait()

@@ -10,7 +10,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from iolab.cli.main import run
 from iolab.errors import IolabError
 from iolab.recording.recording import Recording
 from iolab.report.html import bundle_file
+from support.waiting import PATIENCE, recorded_events, until
 
 FRAMES = Path(__file__).parents[1] / "support/frames.py"
 URL = re.compile(r"(http://127\.0\.0\.1:\d+)/\?token=([\w-]{40,})")
@@ -61,19 +61,19 @@ def started() -> Iterator[Callable[..., Started]]:
         assert process.stdout is not None
         line = process.stdout.readline()
         found = URL.fullmatch(line.strip())
-        assert found, (line, process.communicate(timeout=30))
+        assert found, (line, process.communicate(timeout=PATIENCE))
         return process, found[1], found[2]
 
     yield start
     for process in processes:
         if process.poll() is None:
             process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
 
 
 def get(address: str, token: str) -> Any:
     request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.loads(answer.read())
 
 
@@ -83,7 +83,7 @@ def test_view_serves_until_it_is_ended(trace: Path, started: Callable[..., Start
     with pytest.raises(urllib.error.HTTPError, match="401"):
         get(f"{base}/api/v1/recordings", "x")
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=20) == ("", "Ctrl-C ends it\n")
+    assert process.communicate(timeout=PATIENCE) == ("", "Ctrl-C ends it\n")
     assert process.returncode == 0
 
 
@@ -93,7 +93,7 @@ def test_a_token_may_be_kept(trace: Path, started: Callable[..., Started], tmp_p
     assert file.read_text().strip() == token
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     process.terminate()
-    assert process.wait(20) == 0
+    assert process.wait(PATIENCE) == 0
     assert started("view", trace, "--port", 0, "--token-file", file)[2] == token
 
 
@@ -140,17 +140,12 @@ def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_live_records_and_serves_and_ends_both(number: signal.Signals, probe: None, started: Callable[..., Started],
                                                tmp_path: Path) -> None:
     process, base, token = started("live", "-o", tmp_path / "rec", "--port", 0)
-    deadline = time.monotonic() + 20
-    facts: dict[str, Any] = {}
-    while time.monotonic() < deadline and not facts.get("events"):
-        [facts] = get(f"{base}/api/v1/recordings", token)["recordings"]
-        time.sleep(0.1)
+    [facts] = until(lambda: [each for each in get(f"{base}/api/v1/recordings", token)["recordings"] if each.get("events")], "events")
     assert facts["live"]
-    assert facts["events"]
     arguments = json.loads((tmp_path / "probe.log").read_text())["arguments"]
     assert ["--exclude-pid", str(process.pid)] in [arguments[at:at + 2] for at in range(len(arguments))]  # what serves
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert "recorded " in err
     assert "Traceback" not in err
@@ -161,15 +156,10 @@ def test_live_records_and_serves_and_ends_both(number: signal.Signals, probe: No
 def test_a_killed_server_does_no_harm_to_the_recording(probe: None, started: Callable[..., Started], tmp_path: Path) -> None:
     process, _, _ = started("live", "-o", tmp_path / "rec", "--port", 0)
     process.kill()
-    process.wait(20)
-    status = json.loads((tmp_path / "rec/status.json").read_text())
+    process.wait(PATIENCE)
     try:
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and json.loads((tmp_path / "rec/status.json").read_text())["seconds"] < status["seconds"] + 2:
-            time.sleep(0.2)
-        later = json.loads((tmp_path / "rec/status.json").read_text())
-        assert later["seconds"] >= status["seconds"] + 2
-        assert later["pid"] == status["pid"]
+        status = recorded_events(tmp_path / "rec")
+        recorded_events(tmp_path / "rec", sum(status["events"].values()) + 200, pid=status["pid"])
     finally:
         assert run(["record", "--stop", str(tmp_path / "rec")]) == 0
     assert Recording(tmp_path / "rec").facts.sessions[-1]["until_ns"] is not None
@@ -178,10 +168,11 @@ def test_a_killed_server_does_no_harm_to_the_recording(probe: None, started: Cal
 def test_live_says_why_it_does_not_begin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("IOLAB_PROBE", str(tmp_path / "none"))
     done = subprocess.run([sys.executable, "-m", "iolab.cli", "live", "-o", str(tmp_path / "rec")], capture_output=True, text=True,
-                          timeout=60, check=False)
+                          timeout=PATIENCE, check=False)
     assert done.returncode == 5
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
-    wrong = subprocess.run([sys.executable, "-m", "iolab.cli", "live", "tape"], capture_output=True, text=True, timeout=60, check=False)
+    wrong = subprocess.run([sys.executable, "-m", "iolab.cli", "live", "tape"], capture_output=True, text=True, timeout=PATIENCE,
+                           check=False)
     assert wrong.returncode == 2
     assert "unknown source 'tape'" in wrong.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from iolab.hosts.fake import FakeHost, FakeProgram
 from iolab.hosts.local import LocalHost
 from iolab.hosts.rig import RigHost, RigOptions
 from iolab.hosts.ssh import SshHost
+from support.waiting import PATIENCE, until
 
 PYTHON = Path(sys.executable).name
 RIG = "IOLAB_TEST_RIG"
@@ -120,7 +120,7 @@ def test_waiting_ends_with_the_program_or_the_time(hosted: tuple[Host, Clock], t
     try:
         begin = clock.monotonic()
         assert process.wait(0.1) is None
-        assert 0.09 <= clock.monotonic() - begin < 5
+        assert 0.09 <= clock.monotonic() - begin < PATIENCE
         assert process.pid > 0
     finally:
         code = process.end(grace=5)
@@ -134,8 +134,8 @@ def test_a_program_that_ends_tells_its_code_at_once(hosted: tuple[Host, Clock], 
     process = host.start([python_of(host), "-c", "pass"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
     begin = clock.monotonic()
     assert process.wait(60) == 0
-    assert clock.monotonic() - begin < 30
-    assert process.wait(60) == 0
+    assert clock.monotonic() - begin < 60
+    assert process.wait(0) == 0
     assert (tmp_path / "o").exists()
     assert (tmp_path / "e").exists()
 
@@ -193,7 +193,7 @@ def test_the_environment_of_a_program_is_the_hosts_and_what_is_added(host: Host,
     code = "import os; print(os.environ['ADDED'], 'PATH' in os.environ)"
     process = host.start([python_of(host), "-c", code], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e",
                          environment={"ADDED": "a b=c"})
-    assert process.wait(30) == 0
+    assert process.wait(PATIENCE) == 0
     if isinstance(host, FakeHost):
         assert host.environments == [{"ADDED": "a b=c"}]
     else:
@@ -223,12 +223,9 @@ def test_members_of_a_leftover_group_go_where_they_carry_its_mark(tmp_path: Path
                          environment={"MARK": "mine"})
     assert process.started is not None
     try:
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and not ((tmp_path / "child").exists() and (tmp_path / "child").read_text()):
-            time.sleep(0.02)
-        child = int((tmp_path / "child").read_text())
+        child = int(until(lambda: (tmp_path / "child").read_text() if (tmp_path / "child").exists() else "", "its child"))
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(10)
+        process.wait(PATIENCE)
         ended = host.end_leftover(process.pid, process.started, "MARK=mine" if marked else "MARK=other", grace=0.2)
         assert ended == ([child] if marked else [])
         assert running(child) is not marked

@@ -17,6 +17,7 @@ import pytest
 
 from support.probe import PROBE, ROOT, TRACEFS, Events, Probe, events_of, instances_of, need_probe, need_tracing, number_of
 from support.recorded import device_in_memory
+from support.waiting import PATIENCE
 
 FAKES = ROOT / "tests/data/tracefs"
 
@@ -24,7 +25,7 @@ FAKES = ROOT / "tests/data/tracefs"
 def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     need_probe()
     options = {"stdin": subprocess.DEVNULL, **options}
-    return subprocess.run([str(PROBE), *arguments], capture_output=True, text=True, timeout=30, check=False, **options)
+    return subprocess.run([str(PROBE), *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False, **options)
 
 
 def refused(ran: subprocess.CompletedProcess[str], code: int, words: str) -> None:
@@ -56,7 +57,7 @@ def device(tmp_path: Path) -> Iterator[str]:
 def load(fio: str, device: str, *options: str) -> dict[str, Any]:
     """fio's job on a device."""
     arguments = ["--name=load", f"--filename={device}", "--output-format=json", "--direct=1", "--size=100%", *options]
-    ran = subprocess.run([fio, *arguments], capture_output=True, text=True, timeout=60, check=True)
+    ran = subprocess.run([fio, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=True)
     return dict(json.loads(ran.stdout)["jobs"][0])
 
 
@@ -160,7 +161,7 @@ def test_every_way_to_end_leaves_nothing(way: str) -> None:
         assert quiet.stderr is not None
         quiet.stdout.read(16)
         quiet.stdout.close()
-        quiet.wait(timeout=10)
+        quiet.wait(timeout=PATIENCE)
         assert instances_of(quiet.pid) == []
         quiet.stdin.close()
         quiet.stderr.close()

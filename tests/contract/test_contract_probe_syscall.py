@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 from support.probe import Events, Probe, events_of, instances_of, need_tracing
+from support.waiting import PATIENCE, until
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
 
@@ -26,11 +28,13 @@ def place(tmp_path: Path) -> Path:
     return tmp_path.resolve()
 
 
-def recorded(work: Callable[[], Any], *arguments: str, loses: bool = False) -> tuple[Events, Probe]:
-    """The events of a load, and the probe that saw them; `loses` where its rings are too small for the load."""
+def recorded(work: Callable[[], Any], *arguments: str, loses: bool = False,
+             began: Callable[[Probe], object] = lambda _: None) -> tuple[Events, Probe]:
+    """The events of a load, and the probe that saw them; `loses` where its rings are too small for the load; `began` gets it before."""
     probe = Probe.start("--source", "syscall", *arguments)
     assert probe.of("hello"), probe.words()
     try:
+        began(probe)
         work()
         # the rings are looked at twenty times a second
         time.sleep(0.3)
@@ -56,14 +60,14 @@ def offsets(events: Events, found: list[int]) -> list[float | None]:
 def python(code: str, *arguments: object) -> int:
     """Run a small program; its process number."""
     process = subprocess.Popen([*PYTHON, f"import os, sys\n{code}", *map(str, arguments)])
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=PATIENCE) == 0
     return process.pid
 
 
 @pytest.mark.real
 def test_short_processes_bear_their_file_and_name(place: Path) -> None:
     burst = f"for i in $(seq 500); do dd if=/dev/zero of={place}/file-$i bs=8k count=1 status=none; done"
-    events, _ = recorded(lambda: subprocess.run(["sh", "-c", burst], check=True, timeout=120))
+    events, _ = recorded(lambda: subprocess.run(["sh", "-c", burst], check=True, timeout=4 * PATIENCE))
     found = [row for row in rows(events, op="write", process="dd") if events["size_bytes"][row] == 8192]
     right = {events["file"][row] for row in found if offsets(events, [row]) == [0.0]} & {str(place / f"file-{i}") for i in range(1, 501)}
     assert len(found) == 500
@@ -212,7 +216,7 @@ os.read(file, 512); os.read(file, 512)
 
     def work() -> None:
         os.write(go[1], b"g")
-        assert child.wait(timeout=10) == 0
+        assert child.wait(timeout=PATIENCE) == 0
         (place / "own").write_bytes(b"x")
 
     try:
@@ -230,6 +234,16 @@ os.read(file, 512); os.read(file, 512)
     assert {name.stat().st_dev for name in names} == {device}, "left out by --mount"
 
 
+def watches(probe: Probe, device: int) -> bool:
+    """Whether the probe is told of opens on a file system, as the kernel says of its descriptors."""
+    mark = f"fanotify sdev:{os.major(device) << 20 | os.minor(device):x} "
+    for each in Path(f"/proc/{probe.process.pid}/fdinfo").iterdir():
+        with contextlib.suppress(OSError):  # closed since
+            if mark in each.read_text():
+                return True
+    return False
+
+
 @pytest.mark.real
 def test_a_file_system_that_comes_and_goes(place: Path) -> None:
     mounted = place / "mounted"
@@ -239,19 +253,20 @@ def test_a_file_system_that_comes_and_goes(place: Path) -> None:
         pytest.skip(f"nothing can be mounted here: {made.stderr.strip()}")
     subprocess.run(["umount", str(mounted)], check=True)
     busy: list[str] = []
+    probes: list[Probe] = []
 
     def work() -> None:
         for number in range(10):
             subprocess.run(["mount", "-t", "tmpfs", "iolab-test", str(mounted)], check=True)
-            time.sleep(0.1)
+            until(lambda: watches(probes[0], mounted.stat().st_dev), "the probe to see what was mounted")
             subprocess.run(["dd", "if=/dev/zero", f"of={mounted}/{number}", "bs=8k", "count=1", "status=none"], check=True)
             gone = subprocess.run(["umount", str(mounted)], capture_output=True, text=True, check=False)
             if gone.returncode != 0:
                 busy.append(gone.stderr)
-                time.sleep(0.5)
-                subprocess.run(["umount", str(mounted)], check=True)
+                until(lambda: subprocess.run(["umount", str(mounted)], capture_output=True, check=False).returncode == 0,
+                      "the probe to let go")
 
-    events, _ = recorded(work)
+    events, _ = recorded(work, began=probes.append)
     assert len(busy) <= 1, "the probe keeps no mount busy"
     found = [row for row in rows(events, op="write", process="dd") if str(events["file"][row]).startswith(f"{mounted}/")]
     assert len({events["file"][row] for row in found}) >= 9
@@ -291,7 +306,7 @@ def test_every_call_of_a_load_is_there(fio: str, place: Path) -> None:
     outcome: list[str] = []
 
     def work() -> None:
-        outcome.append(subprocess.run([fio, *arguments], check=True, capture_output=True, text=True, timeout=120).stdout)
+        outcome.append(subprocess.run([fio, *arguments], check=True, capture_output=True, text=True, timeout=4 * PATIENCE).stdout)
 
     events, probe = recorded(work)
     job = json.loads(outcome[0])["jobs"][0]

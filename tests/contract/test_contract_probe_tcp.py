@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,14 +22,14 @@ FRAMING = 2
 """Beginning and end of a connection take a place in its sequence of bytes each, and are acknowledged like one."""
 
 
-def exchange(server: socket.socket, amount: int, *, near: str = NEAR, pause: float = 0.0) -> None:
+def exchange(server: socket.socket, amount: int, *, near: str = NEAR, before_its_end: Callable[[], object] = lambda: None) -> None:
     """A connection that moves so many bytes to the server."""
     with socket.create_connection(server.getsockname()[:2], source_address=(near, 0)) as client, server.accept()[0] as far:
         client.sendall(b"x" * amount)
         left = amount
         while left:
             left -= len(far.recv(min(left, 1 << 20)))
-        time.sleep(pause)
+        before_its_end()
 
 
 def recording_of(probe: Probe, folder: Path) -> Recording:
@@ -47,13 +47,13 @@ def test_connections_that_stay_and_that_live_between_two_readings(tmp_path: Path
         old.sendall(b"x" * 12345)
         assert far.recv(20000)
         probe = Probe.start("--source", "counters", "--interval-ms", "250")
-        time.sleep(0.6)
+        probe.readings(2)
         for _ in range(40):
             exchange(server, 1000)
-        exchange(server, 500_000, pause=0.5)
+        exchange(server, 500_000, before_its_end=lambda: probe.readings(2))
         old.sendall(b"x" * 777)
         assert far.recv(20000)
-        time.sleep(0.6)
+        probe.readings(2)
         assert probe.stop() == 0
     if not any(frame["source"] == "tcp" for frame in probe.of("samples")):
         pytest.skip("this kernel does not tell what connections moved (inet_diag)")
@@ -76,9 +76,9 @@ def test_an_address_of_ipv6() -> None:
         pytest.skip("there is no IPv6 here")
     with server:
         probe = Probe.start("--source", "counters", "--interval-ms", "100")
-        time.sleep(0.3)
-        exchange(server, 5000, near="::1")
-        time.sleep(0.4)
+        probe.readings(2)
+        exchange(server, 5000, near="::1", before_its_end=lambda: probe.readings(2))
+        probe.readings(2)
         assert probe.stop() == 0
     names = [name for frame in probe.of("samples") if frame["source"] == "tcp" for name in frame["object_names"]]
     if not names:

@@ -96,7 +96,7 @@ def buffered():
         while time.monotonic() < end:
             if file.write(b"h" * 65536) and file.tell() > 32 << 20:
                 file.seek(0)
-            time.sleep(0.002)
+            time.sleep(0.02)
 def careful():
     become("careful")
     file = os.open(point + "/log", os.O_WRONLY | os.O_CREAT | os.O_SYNC)
@@ -110,7 +110,7 @@ def cached():
     while time.monotonic() < end:
         for place in range(0, 1 << 20, 8192):
             os.pread(file, 8192, place)
-        time.sleep(0.005)
+        time.sleep(0.05)
 children = []
 for work in (buffered, careful, cached):
     child = os.fork()

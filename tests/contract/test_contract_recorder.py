@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -21,13 +22,13 @@ from typing import Any
 import pytest
 
 from iolab.errors import RunError
-from iolab.hosts.leftovers import start_ticks
 from iolab.recording.recording import Recording
 from iolab.results.evidence import read_plan, run_directories
 from iolab.results.open import Results
 from support.disks import need_loops
 from support.probe import need_tracing
 from support.recorded import device_in_memory
+from support.waiting import PATIENCE, gone, recorded_events, until, up_to_date
 
 KILLS = int(os.environ.get("IOLAB_KILLS", "2"))
 INSTANCES = Path("/sys/kernel/tracing/instances")
@@ -56,6 +57,13 @@ def load(node: str, seconds: float, report: Path | None = None, **options: objec
     return ["fio", *(f"--{key}={value}" for key, value in words.items()), *output]
 
 
+def load_until(go: Path, node: str) -> list[str]:
+    """The same until a file is there."""
+    fio = shlex.join(load(node, 600))
+    return ["sh", "-c", f"{fio} & fio=$!; trap 'kill $fio; exit 143' TERM; "
+                        f"until [ -e {go} ]; do sleep 0.1; done; kill $fio; wait $fio; exit 0"]
+
+
 def children(pid: int) -> list[int]:
     with contextlib.suppress(OSError):
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
@@ -72,18 +80,15 @@ def instances_of(pids: set[int]) -> list[str]:
     return [entry.name for entry in INSTANCES.iterdir() if any(entry.name.startswith(f"iolab-{pid}-") for pid in pids)]
 
 
-def settled(pids: set[int], seconds: float = 15.0) -> None:
+def settled(pids: set[int]) -> None:
     """Every one of these processes ends by itself, and no trace instance of theirs stays."""
-    limit = time.monotonic() + seconds
-    while time.monotonic() < limit and (any(start_ticks(pid) is not None for pid in pids) or instances_of(pids)):
-        time.sleep(0.05)
-    assert [pid for pid in pids if start_ticks(pid) is not None] == []
-    assert instances_of(pids) == []
+    assert [pid for pid in pids if not gone(pid)] == []
+    until(lambda: instances_of(pids) == [], "trace instances to be removed")
 
 
 @contextlib.contextmanager
-def recording(*arguments: object) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "record", *map(str, arguments)], stderr=subprocess.PIPE, text=True,
+def recording(*arguments: object, stderr: Any = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "record", *map(str, arguments)], stderr=stderr, text=True,
                                process_group=0)
     try:
         yield process
@@ -91,17 +96,6 @@ def recording(*arguments: object) -> Iterator[subprocess.Popen[str]]:
         if process.poll() is None:
             process.kill()
         process.communicate()
-
-
-def await_events(directory: Path, wanted: int = 1000, seconds: float = 30.0, recorder: int | None = None) -> None:
-    limit = time.monotonic() + seconds
-    while time.monotonic() < limit:
-        with contextlib.suppress(OSError, ValueError):
-            status = json.loads((directory / "status.json").read_text())
-            if sum(status["events"].values()) >= wanted and recorder in (None, status["pid"]):
-                return
-        time.sleep(0.02)
-    raise AssertionError("nothing was recorded")
 
 
 def family(process: subprocess.Popen[str]) -> tuple[int, set[int]]:
@@ -114,14 +108,18 @@ def events_in(directory: Path, source: str = "block") -> int:
     return sum(segment.sources.get(source, 0) for segment in Recording(directory).segments())
 
 
+def gaps_of(directory: Path) -> list[dict[str, Any]]:
+    return [loss for loss in Recording(directory).losses() if loss["kind"] == "gap" and loss["source"] == "block"]
+
+
 def total_ios(report: Path) -> int:
     return sum(int(job[way]["total_ios"]) for job in json.loads(report.read_text())["jobs"] for way in ("read", "write"))
 
 
 def test_every_io_of_a_command_is_recorded_and_only_once(device: str, fio: str, tmp_path: Path) -> None:
     report = tmp_path / "fio.json"
-    with recording("block", "-q", "--device", device, "-o", tmp_path / "r", "--", *load(device, 2, report)) as process:
-        _, err = process.communicate(timeout=60)
+    with recording("block", "-q", "--budget", "none", "--device", device, "-o", tmp_path / "r", "--", *load(device, 2, report)) as process:
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     events = Recording(tmp_path / "r")
     lost = [loss for loss in events.losses() if loss["kind"] in ("overrun", "gap")]
@@ -134,14 +132,14 @@ def test_a_partition_by_any_name_is_its_disk(able: None, tmp_path: Path) -> None
     if not parts:
         pytest.skip("no disk here has partitions")
     with recording("block", "--device", parts[0].name, "-o", tmp_path / "r", "--duration", "1s") as process:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert f"{parts[0].name} is a partition; its disk {parts[0].resolve().parent.name} is recorded" in err
 
 
 def test_no_tracefs_is_one_line(able: None, tmp_path: Path) -> None:
     with recording("block", "--tracefs", tmp_path, "-o", tmp_path / "r") as process:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 5
     assert len(err.strip().splitlines()) == 1
     assert not (tmp_path / "r").exists()
@@ -151,27 +149,33 @@ def test_no_tracefs_is_one_line(able: None, tmp_path: Path) -> None:
 def test_a_kill_leaves_no_process_no_instance_and_a_readable_recording(victim: str, device: str, fio: str, tmp_path: Path) -> None:
     chance = random.Random(victim)
     for attempt in range(KILLS):
-        directory = tmp_path / f"r{attempt}"
-        with recording("block", "-q", "--device", device, "-o", directory, "--", *load(device, 5 if victim == "probe" else 3)) as process:
-            await_events(directory)
+        directory, go = tmp_path / f"r{attempt}", tmp_path / f"go{attempt}"
+        # a job that is a process of its own would outlive fio
+        command = load(device, 600, thread=1) if victim == "command" else load_until(go, device)
+        with recording("block", "-q", "--device", device, "-o", directory, "--", *command) as process:
+            recorded_events(directory, 1000)
             time.sleep(chance.uniform(0, 0.8))
             probe, all_of_them = family(process)
-            command = next(pid for pid in children(process.pid) if named(pid, "fio"))
+            [load_pid] = [pid for pid in children(process.pid) if pid != probe]
             seen = events_in(directory)
+            up_to_date(directory)
             killed_ns = time.time_ns()
-            os.kill({"probe": probe, "recorder": process.pid, "command": command}[victim], signal.SIGKILL)
-            _, err = process.communicate(timeout=60)
+            os.kill({"probe": probe, "recorder": process.pid, "command": load_pid}[victim], signal.SIGKILL)
+            if victim == "probe":
+                until(lambda directory=directory: gaps_of(directory), "the gap")  # type: ignore[misc]
+                recorded_events(directory, events_in(directory) + 1000)
+                go.touch()
+            _, err = process.communicate(timeout=PATIENCE)
             if victim == "probe":
                 assert "Traceback" not in err
         settled(all_of_them)
-        found = Recording(directory)
+        found, gaps = Recording(directory), gaps_of(directory)
         assert events_in(directory) >= seen > 0
-        gaps = [loss for loss in found.losses() if loss["kind"] == "gap" and loss["source"] == "block"]
         if victim == "probe":
             assert process.returncode == 0
             [gap] = gaps
-            assert gap["until_ns"] - gap["from_ns"] < 3e9
-            assert gap["from_ns"] <= killed_ns + 1e9
+            # from the last that came of the one to the first of the other
+            assert killed_ns - 2e9 < gap["from_ns"] <= killed_ns < gap["until_ns"]
             span = found.span()
             assert span is not None
             assert span[1] > gap["until_ns"]  # it went on
@@ -186,14 +190,16 @@ def test_a_kill_leaves_no_process_no_instance_and_a_readable_recording(victim: s
 
 
 def test_recording_goes_on_after_a_kill_with_the_gap_shown(device: str, fio: str, tmp_path: Path) -> None:
-    directory = tmp_path / "r"
+    directory, go = tmp_path / "r", tmp_path / "go"
     for attempt in range(2):
-        with recording("block", "-q", "--device", device, "-o", directory, "--", *load(device, 3)) as process:
-            await_events(directory, recorder=process.pid)
+        with recording("block", "-q", "--device", device, "-o", directory, "--", *load_until(go, device)) as process:
+            recorded_events(directory, 1000, pid=process.pid)
             _, all_of_them = family(process)
             if attempt == 0:
                 process.kill()
-            process.communicate(timeout=60)
+            else:
+                go.touch()
+            process.communicate(timeout=PATIENCE)
         settled(all_of_them)
     found = Recording(directory)
     assert len([loss for loss in found.losses() if loss["kind"] == "gap"]) == 1
@@ -207,16 +213,19 @@ def test_a_full_disk_leaves_what_was_kept(device: str, fio: str, tmp_path: Path)
         pytest.skip("no tmpfs can be mounted")
     try:
         for attempt in range(KILLS):
-            directory = small / f"r{attempt}"
-            with recording("block", "-q", "--device", device, "-o", directory, "--", *load(device, 5)) as process:
-                await_events(directory)
+            directory, go, words = small / f"r{attempt}", tmp_path / f"go{attempt}", tmp_path / f"words{attempt}"
+            with words.open("w") as stderr, recording("block", "-q", "--device", device, "-o", directory, "--", *load_until(go, device),
+                                                      stderr=stderr) as process:
+                recorded_events(directory, 1000)
                 _, all_of_them = family(process)
                 with contextlib.suppress(OSError), (small / "ballast").open("wb") as ballast:
                     while True:
                         ballast.write(b"x" * 65536)
-                _, err = process.communicate(timeout=60)
+                until(lambda words=words: "No space left" in words.read_text(), "the disk to be full")  # type: ignore[misc]
+                go.touch()
+                process.wait(PATIENCE)
             settled(all_of_them)
-            assert "No space left" in err
+            err = words.read_text()
             assert "Traceback" not in err
             assert events_in(directory) > 0
             shutil.rmtree(directory)
@@ -298,11 +307,11 @@ def test_a_study_whose_recorder_is_killed_says_so_and_ends_well(study: Path, tmp
     process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "run", study, "-o", "results", "--runtime", "8s"], cwd=tmp_path,
                                stderr=subprocess.PIPE, text=True)
     place = tmp_path / "results/recordings/local"
-    await_events(place, 2000)
+    recorded_events(place)
     recorder = int((place / "lock").read_text())
     probe = next(pid for pid in children(recorder) if named(pid, "iolab-probe"))
     os.kill(recorder, signal.SIGKILL)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=4 * PATIENCE)
     assert process.returncode == 0, err
     settled({recorder, probe})
     assert "the recorder died with exit code 137; it is begun again" in err
@@ -317,7 +326,7 @@ def test_a_study_whose_recorder_is_killed_says_so_and_ends_well(study: Path, tmp
 def test_a_killed_study_leaves_no_recorder(study: Path, tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "run", study, "-o", "results"], cwd=tmp_path, stderr=subprocess.DEVNULL)
     place = tmp_path / "results/recordings/local"
-    await_events(place, 2000)
+    recorded_events(place)
     recorder = int((place / "lock").read_text())
     probe = next(pid for pid in children(recorder) if named(pid, "iolab-probe"))
     process.kill()

@@ -2,7 +2,7 @@
 
 The script is JSON: `rate` events a second and source, `seconds` (then it ends), `die_after` (then it dies with `exit_code`),
 `damage_after` (then it writes noise), `lose` (events lost each second), `refuse` ({"code", "words"}: it never begins), `mute_after`,
-`log` (a file to which each start appends its arguments and pid).
+`log` (a file to which each start appends its arguments and pid, and when it said hello).
 """
 
 from __future__ import annotations
@@ -91,17 +91,18 @@ def tick(now_ns: int, so_far: Mapping[str, int], lost: Mapping[str, int], cpu_ns
 
 
 def _main(script: Mapping[str, Any], arguments: Sequence[str]) -> int:
+    hello_ns = time.time_ns()
     if script.get("log"):
         with open(script["log"], "a", encoding="utf-8") as file:  # noqa: PTH123
-            file.write(json.dumps({"pid": os.getpid(), "arguments": list(arguments), "uid": os.geteuid()}) + "\n")
+            file.write(json.dumps({"pid": os.getpid(), "arguments": list(arguments), "uid": os.geteuid(), "hello_ns": hello_ns}) + "\n")
     if "refuse" in script:
         print(script["refuse"]["words"], file=sys.stderr)
         return int(script["refuse"]["code"])
     out = os.fdopen(1, "wb", buffering=0, closefd=False)
     sources = [value for flag, value in itertools.pairwise(arguments) if flag == "--source"]
-    out.write(hello(time.time_ns(), sources))
-    begun, step, so_far, lost, first, asked = time.monotonic(), 0.1, dict.fromkeys(sources, 0), dict.fromkeys(sources, 0), True, False
-    last_tick = begun
+    out.write(hello(hello_ns, sources))
+    begun, step, so_far, lost, asked = time.monotonic(), 0.1, dict.fromkeys(sources, 0), dict.fromkeys(sources, 0), False
+    rate, first, last_tick = script.get("rate", 100), set(sources), begun
     while not asked:
         if select.select([0], [], [], step)[0]:
             heard = os.read(0, 100)
@@ -115,14 +116,17 @@ def _main(script: Mapping[str, Any], arguments: Sequence[str]) -> int:
         if "mute_after" in script and now - begun >= script["mute_after"]:
             continue
         for name in sources:
-            rows = round(script.get("rate", 100) * step)
+            # so many a second whatever else the machine does, but never more at once
+            rows = min(round(rate * (now - begun)) - so_far[name], max(1, round(rate)))
             if name == "counters":
-                new = (["sda"], ["reads"]) if first else ([], [])
+                new = (["sda"], ["reads"]) if name in first else ([], [])
                 out.write(samples("diskstats", [(time.time_ns(), 0, 0, so_far[name])], *new))
-            else:
-                out.write(some_events(name, time.time_ns() - 1000 * rows, rows, first))
+            elif rows:
+                out.write(some_events(name, time.time_ns() - 1000 * rows, rows, name in first))
                 so_far[name] += rows
-        first = False
+            else:
+                continue
+            first.discard(name)
         if asked or now - last_tick >= 1.0 or (script.get("seconds") and now - begun >= script["seconds"]):
             last_tick = now
             if script.get("lose"):

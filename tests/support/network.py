@@ -14,6 +14,7 @@ from functools import cache
 import pytest
 
 from support.disks import call
+from support.waiting import PATIENCE
 
 PORT = 7077
 _SERVER = """
@@ -34,7 +35,7 @@ with socket.create_server(("", int(sys.argv[1]))) as server:
 _CLIENT = """
 import socket, sys, time
 until = time.monotonic() + float(sys.argv[3])
-with socket.create_connection((sys.argv[1], int(sys.argv[2])), 10) as near:
+with socket.create_connection((sys.argv[1], int(sys.argv[2])), 60) as near:
     while time.monotonic() < until and near.recv(1 << 20):
         pass
 """
@@ -61,7 +62,7 @@ class Network:
             yield
         finally:
             process.terminate()
-            process.communicate(timeout=20)
+            process.communicate(timeout=PATIENCE)
 
     def reading(self, place: int, seconds: float) -> subprocess.Popen[bytes]:
         """A client that reads from the server for so long."""

@@ -7,7 +7,6 @@ import contextlib
 import os
 import subprocess
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ import numpy as np
 import pytest
 
 from iolab import _core
+
+from .waiting import PATIENCE, until
 
 ROOT = Path(__file__).parent.parent.parent
 PROBE = ROOT / "python/iolab/_probe/iolab-probe"
@@ -61,9 +62,7 @@ class Probe:
         probe = cls(process)
         probe.thread = threading.Thread(target=probe._read, daemon=True)
         probe.thread.start()
-        until = time.monotonic() + 20
-        while not probe.frames and process.poll() is None and time.monotonic() < until:
-            time.sleep(0.01)
+        until(lambda: probe.frames or process.poll() is not None, "the probe's hello")
         return probe
 
     def _read(self) -> None:
@@ -82,15 +81,23 @@ class Probe:
 
     def ended(self) -> int:
         """Its exit code, once it has ended."""
-        code = self.process.wait(timeout=30)
+        code = self.process.wait(timeout=PATIENCE)
         assert self.thread is not None
-        self.thread.join(timeout=30)
+        self.thread.join(timeout=PATIENCE)
         return code
 
     def words(self) -> str:
         """What it wrote to standard error; only after its end."""
         assert self.process.stderr is not None
         return self.process.stderr.read().decode()
+
+    def readings(self, more: int) -> None:
+        """Wait until so many more readings of counters have come."""
+        wanted = self._read_so_far() + more
+        until(lambda: self._read_so_far() >= wanted, f"{more} readings")
+
+    def _read_so_far(self) -> int:
+        return sum(frame["source"] == "cpu" for frame in self.of("samples"))
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         """Frames of a kind."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from iolab.recording.recording import Recording
 from support.disks import call, loop_device, need_loops
 from support.probe import need_tracing
+from support.waiting import PATIENCE
 
 MEMORY = Path("/dev/shm")
 
@@ -44,7 +45,8 @@ def ext4_in_memory(tmp_path: Path, size: int = 256 << 20) -> Iterator[tuple[str,
 def recorded(directory: Path, arguments: list[object], command: list[object]) -> Recording:
     """The recording of a command, made by `iolab record`; nothing may be lost."""
     words = [*map(str, arguments), "--budget", "none", "-o", str(directory), "--", *map(str, command)]
-    done = subprocess.run([sys.executable, "-m", "iolab.cli", "record", *words], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([sys.executable, "-m", "iolab.cli", "record", *words], capture_output=True, text=True, check=False,
+                          timeout=4 * PATIENCE)
     assert done.returncode == 0, done.stderr
     recording = Recording(directory)
     assert not [loss for loss in recording.losses() if loss["kind"] in ("overrun", "gap")], done.stderr

@@ -14,6 +14,7 @@ from iolab.server.serve import LOCAL, Listener, listen, serve
 from iolab.server.store import Store
 
 from .recordings import SECOND, START, events
+from .waiting import PATIENCE
 
 TOKEN = "a-token-of-twenty-letters-or-more"
 
@@ -51,9 +52,9 @@ def serving(store: Desk | Store, *, port: int = 0, **options: object) -> Iterato
         "ready": up.set, "go_on": lambda: not down.is_set(), **options})
     thread.start()
     try:
-        assert up.wait(30)
+        assert up.wait(PATIENCE)
         yield listener
     finally:
         down.set()
-        thread.join(20)
+        thread.join(PATIENCE)
     assert not thread.is_alive()

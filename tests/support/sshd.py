@@ -14,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from iolab.hosts.mirror import mirror_root
 from iolab.hosts.ssh import SshOptions
+
+from .waiting import PATIENCE, until
 
 
 def why_no_sshd() -> str | None:
@@ -61,7 +64,7 @@ PasswordAuthentication no
     with (directory / "log").open("wb") as log:
         server = subprocess.Popen([program, "-D", "-e", "-f", str(directory / "config")], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while not _answers(port):
             if server.poll() is not None or time.monotonic() > deadline:
                 pytest.skip(f"sshd does not start here: {(directory / 'log').read_text()[-200:]}")
@@ -70,7 +73,12 @@ PasswordAuthentication no
         yield SshOptions(address=f"{user}@127.0.0.1", port=port, identity=directory / "user_key", known_hosts=directory / "known_hosts")
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(PATIENCE)
+
+
+def nothing_is_left() -> None:
+    """Wait until the far side has removed what it kept, which whoever killed a connection does not wait for."""
+    until(lambda: not Path(mirror_root()).exists(), "what was kept there to be removed")
 
 
 def sessions_of(options: SshOptions) -> list[int]:
@@ -100,7 +108,7 @@ def _port_of(pid: int) -> int | None:
 
 
 def _answers(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-        connection.settimeout(2)
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.settimeout(10)
         return connection.recv(4) == b"SSH-"
     return False

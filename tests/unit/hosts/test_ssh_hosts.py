@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.hosts.mirror import mirror_root
 from iolab.hosts.ssh import SshHost, SshOptions
-from support.sshd import sessions_of, sshd
+from support.sshd import nothing_is_left, sessions_of, sshd
+from support.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.real
 
@@ -41,7 +40,7 @@ size = "1m"
 def two(tmp_path: Path) -> Iterator[tuple[SshOptions, SshOptions]]:
     with sshd(tmp_path / "one") as one, sshd(tmp_path / "two") as other:
         yield one, other
-        assert not Path(mirror_root()).exists()
+        nothing_is_left()
 
 
 @pytest.fixture
@@ -66,9 +65,7 @@ def shown(capsys: pytest.CaptureFixture[str], path: Path) -> list[dict[str, Any]
 def test_both_do_all_of_it_and_the_directory_of_both_is_looked_at_as_one(
         study: Path, fio: str, two: tuple[SshOptions, SshOptions], capsys: pytest.CaptureFixture[str]) -> None:
     names = [SshHost(one).name for one in two]
-    begin = time.monotonic()
     assert run(["run", str(study), *flags(*two)]) == 0
-    took = time.monotonic() - begin
     said = capsys.readouterr().err
     for name in names:
         assert f"{name}: both: 2 runs" in said
@@ -77,11 +74,10 @@ def test_both_do_all_of_it_and_the_directory_of_both_is_looked_at_as_one(
         assert {path.name for path in Path("results/both", name).iterdir()} >= {"manifest.json", "journal.jsonl", "runs"}
     runs = shown(capsys, Path("results/both"))
     assert sorted((each["host"], each["status"]) for each in runs) == [(name, "finished") for name in sorted(names) for _ in (1, 2)]
-    # side by side: what is measured overlaps, and all of it takes about as long as one does
-    windows = {name: [json.loads(path.read_text())["window"] for path in sorted(Path("results/both", name).glob("runs/*/run.json"))]
-               for name in names}
-    (first, other) = windows[names[0]][0], windows[names[1]][0]
-    assert max(first[0], other[0]) < min(first[1], other[1]), took
+    # side by side: what is measured overlaps, though one of them may be slower to begin
+    first, other = ([json.loads(path.read_text())["window"] for path in sorted(Path("results/both", name).glob("runs/*/run.json"))]
+                    for name in names)
+    assert any(max(one[0], two[0]) < min(one[1], two[1]) for one in first for two in other), (first, other)
     assert run(["compare", "results/both", "--where", f"host={names[0]}"]) == 0
     capsys.readouterr()
     assert run(["report", "results/both", "-o", "both.html"]) == 0
@@ -95,13 +91,11 @@ def test_a_host_lost_in_mid_run_costs_its_run_alone_and_resume_needs_no_hosts(
     process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "run", str(study), "-o", "out", *flags(one, other)],
                                stderr=subprocess.PIPE, text=True, process_group=0)
     try:
-        limit = time.monotonic() + 40
-        while time.monotonic() < limit and not all('"started"' in _text(Path("out", name, "journal.jsonl")) for name in names):
-            time.sleep(0.05)
-        time.sleep(0.7)
+        # in its first run: the other may be before or in its own
+        until(lambda: '"started"' in _text(Path("out", names[0], "journal.jsonl")), "its first load")
         for session in sessions_of(one):
             os.kill(session, signal.SIGKILL)
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=2 * PATIENCE)
     finally:
         if process.poll() is None:
             process.kill()
@@ -135,14 +129,12 @@ def test_a_host_out_of_reach_is_said_and_the_other_measures(study: Path, fio: st
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_one_signal_ends_all(number: signal.Signals, study: Path, fio: str, two: tuple[SshOptions, SshOptions]) -> None:
     names = [SshHost(each).name for each in two]
-    process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "run", str(study), "-o", "out", *flags(*two)],
+    process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "run", str(study), "-o", "out", "--repetitions", "5", *flags(*two)],
                                stderr=subprocess.PIPE, text=True, process_group=0)
     try:
-        limit = time.monotonic() + 40
-        while time.monotonic() < limit and not all('"started"' in _text(Path("out", name, "journal.jsonl")) for name in names):
-            time.sleep(0.05)
+        until(lambda: all('"started"' in _text(Path("out", name, "journal.jsonl")) for name in names), "both loads")
         process.send_signal(number)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE)
     finally:
         if process.poll() is None:
             process.kill()
@@ -151,8 +143,10 @@ def test_one_signal_ends_all(number: signal.Signals, study: Path, fio: str, two:
     assert "Traceback" not in err
     status = "finished" if number == signal.SIGINT else "interrupted"
     for name in names:
-        [plan] = [json.loads(path.read_text()) for path in Path("out", name).glob("runs/*/run.json")]
-        assert plan["status"] == status
+        *before, last = [json.loads(path.read_text())["status"] for path in sorted(Path("out", name).glob("runs/*/run.json"))]
+        assert last == status
+        assert set(before) <= {"finished"}
+        assert len(before) < 4
         assert f"{name}: stopped in" in err
 
 

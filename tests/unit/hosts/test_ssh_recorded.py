@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.hosts.leftovers import start_ticks
-from iolab.hosts.mirror import mirror_root
 from iolab.hosts.ssh import SshHost, SshOptions
 from iolab.recorder.control import end_recorder
 from iolab.recording.recording import Recording
@@ -25,7 +23,8 @@ from iolab.results.open import Results
 from iolab.run.study import run_study
 from support.acting import Listener
 from support.recorded import device_in_memory, ext4_in_memory
-from support.sshd import sessions_of, sshd
+from support.sshd import nothing_is_left, sessions_of, sshd
+from support.waiting import PATIENCE, gone, recorded_events, until
 
 FRAMES = Path(__file__).parents[2] / "support/frames.py"
 
@@ -72,32 +71,11 @@ def recorder(far_side: SshOptions, *arguments: object) -> Iterator[subprocess.Po
         if process.poll() is None:
             process.kill()
         process.communicate()
-        limit = time.monotonic() + 20
-        while Path(mirror_root()).exists() and time.monotonic() < limit:
-            time.sleep(0.05)
-        assert not Path(mirror_root()).exists()
-
-
-def await_events(recording: Path, wanted: int = 1, seconds: float = 40.0) -> dict[str, Any]:
-    limit = time.monotonic() + seconds
-    while time.monotonic() < limit:
-        with contextlib.suppress(OSError, ValueError):
-            status: dict[str, Any] = json.loads((recording / "status.json").read_text())
-            if sum(status["events"].values()) >= wanted and status["state"] == "recording":
-                return status
-        time.sleep(0.05)
-    raise AssertionError("nothing was recorded")
+        nothing_is_left()
 
 
 def starts(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines()]
-
-
-def gone(pid: int, seconds: float = 20.0) -> bool:
-    limit = time.monotonic() + seconds
-    while start_ticks(pid) is not None and time.monotonic() < limit:
-        time.sleep(0.02)
-    return start_ticks(pid) is None
 
 
 def rows(recording: Path) -> int:
@@ -108,7 +86,7 @@ def test_what_is_recorded_there_is_kept_here(far_side: SshOptions, probe: Callab
                                              capsys: pytest.CaptureFixture[str]) -> None:
     log, place = probe(rate=1000, lose=2), tmp_path / "r"
     with recorder(far_side, "block", "--duration", "2.3s", "-o", place) as process:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert rows(place) > 1500
     assert {loss["kind"] for loss in Recording(place).losses()} == {"overrun"}
@@ -133,17 +111,15 @@ def test_what_is_recorded_there_is_kept_here(far_side: SshOptions, probe: Callab
 def test_a_lost_connection_is_a_gap_and_recording_goes_on(far_side: SshOptions, probe: Callable[..., Path], tmp_path: Path) -> None:
     log, place = probe(rate=1000), tmp_path / "r"
     with recorder(far_side, "block", "-q", "-o", place) as process:
-        before = await_events(place, 1000)
+        before = recorded_events(place, 1000)
         cut = time.time_ns()
         for session in sessions_of(far_side):
             os.kill(session, signal.SIGKILL)
-        limit = time.monotonic() + 40
-        while len(starts(log)) < 2 and time.monotonic() < limit:
-            time.sleep(0.05)
-        after = await_events(place, sum(before["events"].values()) + 1500)
+        until(lambda: len(starts(log)) > 1, "another probe")
+        after = recorded_events(place, sum(before["events"].values()) + 1500)
         assert after["deaths"] == 1
-        status = end_recorder(place, 30)
-        _, err = process.communicate(timeout=60)
+        status = end_recorder(place, PATIENCE)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert err.count("is lost; it is tried again") == 1
     [gap] = Recording(place).losses()
@@ -162,18 +138,16 @@ def test_a_host_that_stays_away_is_waited_for_until_recording_is_stopped(probe: 
         options = server.enter_context(sshd(tmp_path / "sshd"))
         process = stack.enter_context(recorder(options, "block", "-q", "-o", place))
         try:
-            await_events(place, 500)
+            recorded_events(place, 500)
             for session in sessions_of(options):
                 os.kill(session, signal.SIGKILL)
         finally:
             server.close()
-        limit = time.monotonic() + 20
-        while json.loads((place / "status.json").read_text())["state"] != "waiting" and time.monotonic() < limit:
-            time.sleep(0.05)
+        until(lambda: json.loads((place / "status.json").read_text())["state"] == "waiting", "the host to be missed")
         time.sleep(2)
         assert process.poll() is None
-        end_recorder(place, 30)
-        _, err = process.communicate(timeout=60)
+        end_recorder(place, PATIENCE)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert err.count("it is tried again") == 1
     [gap] = Recording(place).losses()
@@ -185,9 +159,9 @@ def test_the_probe_there_ends_with_the_recorder_here(number: signal.Signals, far
                                                      tmp_path: Path) -> None:
     log, place = probe(rate=1000), tmp_path / "r"
     with recorder(far_side, "block", "-q", "-o", place) as process:
-        await_events(place, 500)
+        recorded_events(place, 500)
         process.send_signal(number)
-        process.wait(40)
+        process.wait(PATIENCE)
         [start] = starts(log)
         assert gone(start["pid"])
     if number != signal.SIGKILL:
@@ -228,11 +202,11 @@ def test_live_shows_another_machine(far_side: SshOptions, probe: Callable[..., P
     process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "live", "--host", SshHost(far_side).words, "--port", "0", "-o",
                                 str(tmp_path / "r")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0)
     try:
-        await_events(tmp_path / "r", 500)
+        recorded_events(tmp_path / "r", 500)
         assert process.stdout is not None
         assert process.stdout.readline().startswith("http://127.0.0.1:")
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE)
     finally:
         if process.poll() is None:
             process.kill()
@@ -285,7 +259,7 @@ def test_a_study_records_there_what_it_would_here(far_side: SshOptions, fio: str
     assert run.plan.extra["recording"]["lost"] == {"block": 0, "syscall": 0}
     assert not [loss for loss in Recording(tmp_path / "results/recordings" / name).losses() if loss["kind"] in ("overrun", "gap")]
     assert not (run.evidence / "ios").exists()
-    assert not Path(mirror_root()).exists()
+    nothing_is_left()
 
 
 @pytest.mark.real
@@ -297,7 +271,7 @@ def test_every_request_there_is_recorded_here(far_side: SshOptions, fio: str, tm
         place = tmp_path / "r"
         words = ["block", "-q", "--device", node, "--budget", "none", "-o", place, "--", *load, f"--filename={node}"]
         with recorder(far_side, *words) as process:
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     ios = sum(int(job["read"]["total_ios"]) for job in json.loads(report.read_text())["jobs"])
     assert [loss for loss in Recording(place).losses() if loss["kind"] in ("overrun", "gap")] == []
@@ -312,7 +286,7 @@ def refused(far_side: SshOptions, tmp_path: Path, capsys: pytest.CaptureFixture[
     err = capsys.readouterr().err
     assert err.count("\n") == 1, err
     assert not (tmp_path / "results").exists()
-    assert not Path(mirror_root()).exists()
+    nothing_is_left()
     return err
 
 

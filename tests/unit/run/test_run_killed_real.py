@@ -28,6 +28,7 @@ from iolab.run.study import run_study
 from iolab.verdict import Level
 from support.acting import Listener, study_text
 from support.disks import call, need_loops
+from support.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.real
 
@@ -35,6 +36,8 @@ PACKAGE = str(Path(iolab.__file__).parent.parent)
 CODE = ("import sys; from pathlib import Path; from iolab.run.study import run_study; "
         "run_study(Path(sys.argv[1]), Path(sys.argv[2]), resume=True, trusted=True)")
 KILLS = 10
+TICK = 0.03
+"""Seconds: the kernel tells when a process began by its clock of 10 ms."""
 
 
 def marked(out: Path) -> list[int]:
@@ -62,7 +65,7 @@ def attempt(study: Path, out: Path, seconds: float | None) -> bool:
             traceback.print_exc()
         finally:
             os._exit(1)
-    deadline = time.monotonic() + (120 if seconds is None else seconds)
+    deadline = time.monotonic() + (4 * PATIENCE if seconds is None else seconds)
     while time.monotonic() < deadline:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -121,15 +124,11 @@ def test_what_a_killed_study_left_running_is_ended_by_the_next(fio: str, tmp_pat
     out = tmp_path / "out"
     child = subprocess.Popen([sys.executable, "-c", CODE, str(study), str(out)], env={**os.environ, "PYTHONPATH": PACKAGE})
     try:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and len(marked(out)) < 2:
-            time.sleep(0.05)
-        assert len(marked(out)) == 2
+        until(lambda: len(marked(out)) == 2, "the hook and its child")
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
-    time.sleep(0.3)
-    [orphan] = marked(out)
+    [orphan] = until(lambda: [pid for pid in [marked(out)] if len(pid) == 1], "all but the child to go")[0]
     (tmp_path / "again").touch()
     assert attempt(study, out, None)
     assert marked(out) == []
@@ -174,8 +173,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_disk_that_fills_up_in_mid_run_costs_that_run(fio: str, tmp_path: Path, small_disk: Path) -> None:
     study = tmp_path / "study.toml"
-    study.write_text(study_text(repetitions=2).replace('"2s"', '"1s"').replace('"500ms"', "0").replace("numjobs = [1, 4]", "numjobs = [1]")
-                     .replace('size = "1m"', 'size = "16m"\nfallocate = "none"\nrate = "12m"')
+    # the load takes new room all the time, so that it is not over when the disk is full, though that comes late
+    study.write_text(study_text(repetitions=2).replace('"500ms"', "0").replace("numjobs = [1, 4]", "numjobs = [1]")
+                     .replace('size = "1m"', 'size = "16m"\nfallocate = "none"\nrate = "6m"')
                      + f'[target]\npath = "{small_disk}"\n[hooks.block]\nafter = "touch {tmp_path}/second"\n'
                      + f'[[actions]]\nat = "300ms"\ncommand = "test -e {tmp_path}/second || head -c 30m /dev/zero > {small_disk}/others"\n'
                      + f'[hooks.run]\nafter = "rm -f {small_disk}/others"\n', "utf-8")
@@ -221,7 +221,7 @@ def test_actions_hit_the_measured_window_of_a_real_load(fio: str, tmp_path: Path
     assert plan.window is not None
     late = (mark.time_ns - plan.window[0]) / 1e9 - 1.0
     print(f"action {late * 1000:+.0f} ms from its time in the window")
-    assert abs(late) < 0.5, f"{late} s off"
+    assert abs(late) < 0.9, f"{late} s off"
     assert (run / "hooks" / "01.out").read_text() == f"{run.name} in {tmp_path}/out/scratch/{run.name}\n"
     assert mark.data["exit_code"] == 0
     assert "device.iops" in heard.latest or not plan.extra["devices"]
@@ -232,31 +232,39 @@ def test_actions_hit_the_measured_window_of_a_real_load(fio: str, tmp_path: Path
 def test_the_age_of_jobs_is_known_for_processes_and_threads(fio: str, tmp_path: Path, thread: int) -> None:
     host = LocalHost()
     begun = time.monotonic()
-    process = host.start(["fio", "--name=x", "--ioengine=null", "--size=1m", "--time_based", "--runtime=5", "--numjobs=2", "--rate_iops=10",
-                          f"--thread={thread}", "--output=o.json", "--output-format=json"],
+    process = host.start(["fio", "--name=x", "--ioengine=null", "--size=1m", "--time_based", "--runtime=600", "--numjobs=2",
+                          "--rate_iops=10", f"--thread={thread}", "--output=o.json", "--output-format=json"],
                          cwd=tmp_path, stdout=tmp_path / "out", stderr=tmp_path / "err")
     try:
-        while (age := age_of_jobs(host, process.pid)) is None and time.monotonic() < begun + 10:
-            time.sleep(0.02)
-        assert age is not None
-        assert 0 <= age <= time.monotonic() - begun + 0.02
-        time.sleep(0.5)
-        later = age_of_jobs(host, process.pid)
-        assert later is not None
-        assert later - age == pytest.approx(0.5, abs=0.2)
+        until(lambda: age_of_jobs(host, process.pid) is not None, "fio's jobs")
+        moments, ages = [time.monotonic()], []
+        for _ in range(2):
+            age = age_of_jobs(host, process.pid)
+            assert age is not None
+            ages.append(age)
+            moments.append(time.monotonic())
+            time.sleep(0.5)
+            moments.append(time.monotonic())
+        assert 0 <= ages[0] <= moments[1] - begun + TICK
+        # between the two looks lies what the clock says, each look being a while of its own
+        assert moments[2] - moments[1] - TICK <= ages[1] - ages[0] <= moments[3] - moments[0] + TICK
     finally:
         process.end()
 
 
 @pytest.mark.figures
 def test_a_run_costs_little_more_than_its_load(fio: str, tmp_path: Path) -> None:
-    """What lies between two loads: removing files, syncing evidence, journal, starting the next. Generous, as machines are busy."""
+    """What lies between two loads: removing files, syncing evidence, journal, starting the next. How long that takes is the disk's and the
+    machine's matter; iolab's own part of it is its CPU time."""
     study = tmp_path / "study.toml"
     study.write_text(study_text(repetitions=1).replace('"2s"', '"300ms"').replace('"500ms"', "0"))
+    before = time.process_time()
     out = run_study(study, tmp_path / "out")
+    spent = (time.process_time() - before) / 4
     events = [event for event in read_journal(out)[0] if event["event"] in ("started", "finished")]
     between = sorted(after["time_ns"] - before["time_ns"] for before, after in zip(events[1::2], events[2::2], strict=False))
     median = between[len(between) // 2] / 1e9
-    print(f"median between two loads: {median * 1000:.0f} ms")
-    assert median < 0.5
+    print(f"median between two loads: {median * 1000:.0f} ms; CPU time of a run {spent * 1000:.0f} ms")
+    assert spent < 0.25
+    assert median < 5
     assert json.loads((out / "environment.json").read_text())["facts"]["block_devices"] is not None

@@ -28,6 +28,7 @@ from iolab.results.open import Results
 from iolab.run.study import run_study
 from iolab.statistics.query import heat
 from support.acting import Listener
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.real
 
@@ -140,7 +141,7 @@ def test_kills_leave_each_run_once(fio: str, tmp_path: Path) -> None:
     for _ in range(4):
         process = subprocess.Popen([sys.executable, "-c", CODE, str(path), str(out)], env=environment, cwd=tmp_path,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        limit, wait = time.monotonic() + 20, rng.uniform(0.0, 0.25)
+        limit, wait = time.monotonic() + PATIENCE, rng.uniform(0.0, 0.25)
         while time.monotonic() < limit and process.poll() is None:
             # around the moment when fio has ended and its logs are taken in
             if any(result.stat().st_size for result in out.glob("runs/*/fio.json") if not (result.parent / "run.json").exists()):
@@ -150,7 +151,7 @@ def test_kills_leave_each_run_once(fio: str, tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         process.wait()
     done = subprocess.run([sys.executable, "-c", CODE, str(path), str(out)], env=environment, cwd=tmp_path, check=False,
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=4 * PATIENCE)
     assert done.returncode == 0, done.stderr
     every = list(run_directories(out))
     assert [read_plan(run_dir).status for run_dir in every] == ["finished"] * 4

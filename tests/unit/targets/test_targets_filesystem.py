@@ -19,6 +19,7 @@ from iolab.targets.filesystem import FilesystemTarget
 from iolab.targets.filesystem_options import FilesystemOptions
 from iolab.targets.mkfs import mkfs_command, mount_options
 from support.disks import attached, call, mounted, need_loops
+from support.waiting import until
 
 MIB = 1 << 20
 
@@ -57,7 +58,8 @@ def test_mkfs_gets_the_studys_options_last_and_one_e() -> None:
 def area(tmp_path: Path) -> Iterator[Path]:
     need_loops()
     yield tmp_path
-    assert attached(tmp_path) == []
+    # the kernel detaches a device that somebody else looks at once they are through
+    until(lambda: attached(tmp_path) == [], "loop devices to be detached")
     assert mounted(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import iolab
 from iolab.hosts.local import LocalHost
 from iolab.targets.made import Made, clean_leftovers
 from support.disks import attached, call, loop_device, mounted, need_loops
+from support.waiting import until
 
 HOST = LocalHost()
 
@@ -91,6 +93,16 @@ for number in range(1000):
 """
 
 
+def carrying(mark: str) -> list[str]:
+    """Live processes with a word in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(entry.name)
+    return found
+
+
 @pytest.mark.real
 @pytest.mark.parametrize("seconds", [0.03, 0.17, 0.31, 0.44])
 def test_after_a_kill_at_any_moment_nothing_is_left(tmp_path: Path, seconds: float) -> None:
@@ -99,18 +111,19 @@ def test_after_a_kill_at_any_moment_nothing_is_left(tmp_path: Path, seconds: flo
     results.mkdir()
     other.mkdir()
     python_path = str(Path(iolab.__file__).parent.parent)
+    mark = f"IOLAB_TEST={tmp_path}"
     worker = subprocess.Popen([sys.executable, "-c", _WORKER, f"{results}/scratch", str(other)], stdout=subprocess.PIPE,
-                              env={"PYTHONPATH": python_path, "PATH": "/usr/bin:/usr/sbin:/bin:/sbin"})
+                              env={"PYTHONPATH": python_path, "PATH": "/usr/bin:/usr/sbin:/bin:/sbin", "IOLAB_TEST": str(tmp_path)})
     assert worker.stdout is not None
     assert worker.stdout.readline() == b"open\n"
     time.sleep(seconds)
     worker.send_signal(signal.SIGKILL)
     worker.wait()
     worker.stdout.close()
-    time.sleep(0.2)  # for a command that was under way
+    until(lambda: not carrying(mark), "a command that was under way")
     assert attached(tmp_path)
     assert clean_leftovers(HOST, results) == []
-    assert attached(tmp_path) == []
+    until(lambda: attached(tmp_path) == [], "loop devices to be detached")
     assert mounted(tmp_path) == []
     assert list(results.iterdir()) == []
     assert list(other.iterdir()) == []
