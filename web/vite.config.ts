@@ -1,8 +1,11 @@
+/// <reference types="vitest/config" />
 import { defineConfig } from "vite";
 
 // One classic script and one style sheet, put into the report by Python: no module loading, no second file.
 export default defineConfig({
 	define: { "process.env.NODE_ENV": '"production"' },
+	// as long as a busy machine takes
+	test: { testTimeout: 60_000 },
 	oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
 	build: {
 		outDir: "../python/iolab/report/static",

@@ -136,6 +136,23 @@ describe("graphs that stand", () => {
 		expect(asked).toHaveLength(2);
 		expect(Source.opened).toHaveLength(0);
 	});
+	it("ask before anything else happens, and once", async () => {
+		add("io.ops");
+		edit(spec().id, { statistic: "io.bytes" });
+		await Promise.resolve();
+		await Promise.resolve();
+		expect(asked).toHaveLength(1);
+		expect(asked[0]).toContain("statistic=io.bytes");
+		await rest();
+		expect(asked).toHaveLength(1);
+	});
+	it("ask for lines where these are shown", async () => {
+		add("io.ops[latency]");
+		await rest();
+		edit(spec().id, { overlays: true });
+		await rest();
+		expect(asked.map((url) => new URL(url, "http://x").searchParams.get("lines"))).toEqual(["false", null]);
+	});
 	it("ask for the last place only while they are dragged", async () => {
 		add("io.ops");
 		await rest();
@@ -313,6 +330,41 @@ describe("graphs that follow", () => {
 		expect(asked.length).toBeGreaterThan(before);
 		again.onerror();
 		expect(unreachable.value).toBe(true);
+	});
+	it("have their columns and no lines that aren't shown, streamed or asked for", async () => {
+		for (const [live, interval] of [
+			[20, "50000000ns"],
+			[60, "1000000000ns"],
+			[600, "1000000000ns"],
+		] as const) {
+			recordings.value = [{ ...served, live: true }];
+			sheet.value = { ...sheet.value, graphs: [], time: { live } };
+			add("io.ops");
+			await rest();
+			const open = Source.opened.filter((each) => !each.closed);
+			const streamed = new URL(open[0]?.url ?? "", "http://x").searchParams;
+			const put = new URL(asked.at(-1) ?? "", "http://x").searchParams;
+			expect([open.length, streamed.get("seconds"), streamed.get("interval")]).toEqual([1, String(live), interval]);
+			expect([put.get("interval"), put.get("lines"), streamed.get("lines")]).toEqual([interval, "false", "false"]);
+		}
+		edit(spec().id, { overlays: true });
+		await rest();
+		const last = new URL(Source.opened.at(-1)?.url ?? "", "http://x").searchParams;
+		expect(last.get("lines")).toBeNull();
+	});
+	it("that show more than ten minutes are asked for when a pixel has passed", async () => {
+		recordings.value = [{ ...served, live: true }];
+		sheet.value = { ...sheet.value, time: { live: 3600 } };
+		add("io.ops");
+		await rest();
+		expect(new URL(Source.opened.at(-1)?.url ?? "", "http://x").searchParams.get("statistic")).toBeNull();
+		const before = asked.length;
+		for (let second = 1; second <= 30; second++) {
+			Source.opened.at(-1)?.say("tick", tickOf(START + (600 + second) * SECOND));
+			await vi.advanceTimersByTimeAsync(1000);
+		}
+		expect(asked.length - before).toBeGreaterThanOrEqual(7);
+		expect(asked.length - before).toBeLessThanOrEqual(11);
 	});
 	it("with a longer time than a stream has are asked for once a column", async () => {
 		recordings.value = [{ ...served, live: true }];

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NOTHING = "╱"
+_OVERLAP = "they overlap: no sum"
 
 
 def lines(asked: Statistic, answer: Answer, name: str, top: int) -> list[str]:
@@ -93,7 +94,8 @@ def _stack(answer: Stack, top: int) -> list[str]:
     most = max((float(np.nanmax(values)) for values in drawn if not np.isnan(values).all()), default=0.0)
     head = f"{answer.statistic.breakdown or '':{room}} {'average ' + symbol:>12} {'share':>7}"
     return [head, *(f"{_short(row.key, room):{room}} {format_number(row.mean / scale):>12} {_percent(row.mean / whole if whole else 0)}  "
-                    f"{blocks(values, most)}" for row, values in zip(rows, drawn, strict=True))]
+                    f"{_OVERLAP if row.keys > 1 and not answer.adds_up and math.isnan(row.mean) else blocks(values, most)}"
+                    for row, values in zip(rows, drawn, strict=True))]
 
 
 def _percent(share: float) -> str:

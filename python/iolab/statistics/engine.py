@@ -37,17 +37,17 @@ class Halt:
             for each in self._under_way:
                 each.interrupt()
 
-    def begin(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """A connection works for the question. Halted where that was given up."""
+    def begin(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """A connection works for the question; False where that was given up."""
         with self._lock:
-            if self._over:
-                raise Halted("the question was given up")
-            self._under_way.append(connection)
+            if not self._over:
+                self._under_way.append(connection)
+            return not self._over
 
     def end(self, connection: duckdb.DuckDBPyConnection) -> None:
         """It works no more."""
         with self._lock:
-            self._under_way.remove(connection)
+            self._under_way = [each for each in self._under_way if each is not connection]
 
 
 class Halted(IolabError):
@@ -77,14 +77,11 @@ class Engine:
         # it would be drawn among the data
         self._connection.execute("SET enable_progress_bar = false; SET lock_configuration = true")
         self._halt = HALT.get()
+        if self._halt is not None and not self._halt.begin(self._connection):
+            self._connection.close()
+            raise Halted("the question was given up", where=place)
 
     def __enter__(self) -> Engine:
-        if self._halt is not None:
-            try:
-                self._halt.begin(self._connection)
-            except Halted:
-                self._connection.close()
-                raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -47,7 +47,7 @@ def largest(answer: Stack, top: int | None) -> tuple[list[Row], Row | None]:
     if averaged(answer):
         # the sum of shares of different things is a share of nothing
         values, mean = values / left, mean / left
-    elif not answer.adds_up:
+    elif not answer.adds_up and left > 1:
         # what overlaps has no sum
         values, total, mean = np.full_like(values, math.nan), 0, math.nan
     return kept, Row(OTHERS, values, total, mean, left)

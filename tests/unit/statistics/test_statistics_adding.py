@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from statistics_data import Event, recording_of, trace_of
 
+from iolab.cli.query_text import lines
 from iolab.clock import FakeClock
 from iolab.recording.recording import Recording
 from iolab.recording.schema import SAMPLES
@@ -100,6 +101,9 @@ def test_what_overlaps_is_never_summed(tmp_path: Path) -> None:
     assert [key for key, _ in first.keys] == ["sda", "sda1", None]
     assert moment_data(found.statistic, found, first)["others"] is None
     assert as_data(found.statistic, found, None)["others"] is None
+    # a single one is no sum
+    assert as_data(found.statistic, found, 3)["others"]["mean"] == pytest.approx(10)
+    assert [line for line in lines(found.statistic, found, "r", 2) if "2 others" in line and "they overlap: no sum" in line]
 
 
 def test_events_add_up(tmp_path: Path) -> None:

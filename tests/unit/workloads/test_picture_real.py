@@ -46,13 +46,13 @@ def drawn(tmp_path: Path, options: str) -> ReadBack:
 
 
 def test_the_offset_picture_is_read_back(fio: str, tmp_path: Path) -> None:
-    found = drawn(tmp_path, 'map = "offset"\ntext = "iolab"\nruntime = "4s"\nper_pixel = 40\nsize = "16m"')
+    found = drawn(tmp_path, 'map = "offset"\ntext = "iolab"\nruntime = "8s"\nper_pixel = 40\nsize = "16m"')
     assert found.correlation > FAIR
     assert found.share > FAIR
 
 
 def test_the_size_picture_is_read_back(fio: str, tmp_path: Path) -> None:
-    found = drawn(tmp_path, 'map = "size"\ntext = "iolab"\nruntime = "4s"\nper_pixel = 30\nsize = "16m"\nop = "write"')
+    found = drawn(tmp_path, 'map = "size"\ntext = "iolab"\nruntime = "8s"\nper_pixel = 30\nsize = "16m"\nop = "write"')
     assert found.correlation > FAIR
     assert found.share > FAIR
 

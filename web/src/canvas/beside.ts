@@ -140,13 +140,22 @@ function paintBetween(
 	const palette = steps(colours.signed);
 	const [less, more] = [0.15, 0.85].map((share) => palette[Math.floor(share * (palette.length - 1))] ?? colours.text);
 	const [first, past] = columnsIn(span, interval, values.length);
-	context.globalAlpha = 0.35;
+	// one path of each colour, so that no seams are seen between columns
+	const [fewer, greater] = [new Path2D(), new Path2D()];
 	for (let column = first; column < past; column++) {
 		const [now, then] = [values[column] ?? null, before[column] ?? null];
 		if (now === null || then === null || now === then) continue;
 		const [left, right] = [xPixel(box, span, column * interval), xPixel(box, span, (column + 1) * interval)];
-		context.fillStyle = (now > then ? more : less) ?? colours.text;
-		context.fillRect(left, y(Math.max(now, then)), right - left, y(Math.min(now, then)) - y(Math.max(now, then)));
+		const [top, foot] = [y(Math.max(now, then)), y(Math.min(now, then))];
+		(now > then ? greater : fewer).rect(left, top, right - left, foot - top);
+	}
+	context.globalAlpha = 0.35;
+	for (const [path, colour] of [
+		[fewer, less],
+		[greater, more],
+	] as const) {
+		context.fillStyle = colour ?? colours.text;
+		context.fill(path);
 	}
 	context.globalAlpha = 1;
 }

@@ -42,6 +42,26 @@ export function geometry(
 	return { first, joined, columns, starts: [...starts, top], edges };
 }
 
+/** Where a cell lies: its place among the counts, its columns of the map (`past` is not in it), and its values. */
+export interface Spot {
+	place: number;
+	column: number;
+	first: number;
+	past: number;
+	low: number;
+	high: number;
+}
+
+/** The cell at a column of the map, which may be a part of one, and a value; null where there is none. */
+export function spotAt(cells: Cells, at: number, value: number): Spot | null {
+	const column = Math.floor((at - cells.first) / cells.joined);
+	const row = placeOf(cells.edges, value);
+	if (column < 0 || column >= cells.columns || row < 0 || row + 1 >= cells.edges.length) return null;
+	const first = cells.first + column * cells.joined;
+	const [low, high] = [cells.edges[row] ?? 0, cells.edges[row + 1] ?? 0];
+	return { place: row * cells.columns + column, column, first, past: first + cells.joined, low, high };
+}
+
 /** Counts of one map in a geometry; each count of the columns shown is in one cell, above or below. */
 export function fill(data: SparseCounts, shape: Shape): Cells {
 	const rows = shape.starts.length - 1;

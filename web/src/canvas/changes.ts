@@ -1,13 +1,12 @@
 import type { Difference } from "../generated/api";
 import type { HeatMapGroup, SparseCounts, ThemeColours } from "../generated/heatmap";
 import { bitmapOf, steps } from "./bitmap";
-import { type Cells, fill, geometry, type Shape } from "./cells";
+import { type Cells, fill, geometry, type Shape, spotAt } from "./cells";
 import type { Content, Words } from "./content";
 import type { Frame } from "./frame";
 import { pixel } from "./hues";
 import { paintLegend } from "./legend";
 import { paintBitmap, valueTicks } from "./paint";
-import { placeOf } from "./rows";
 import { type Kind, type Scale, scaleOf } from "./scale";
 import type { Axis, Box, Span } from "./spaces";
 import type { Tick } from "./ticks";
@@ -90,15 +89,13 @@ export class Changes implements Content {
 	at(time: number, value: number): Words | null {
 		const cells = this.#cells;
 		if (!cells || this.hatched.some(([from, to]) => time >= from && time < to)) return null;
-		const column = Math.floor((time / this.interval - cells.first) / cells.joined);
-		const row = placeOf(cells.edges, value);
-		if (column < 0 || column >= cells.columns || row < 0 || row + 1 >= cells.edges.length) return null;
-		const place = row * cells.columns + column;
-		const [other, count] = this.#of.map((each) => each.counts[place] ?? 0);
+		const spot = spotAt(cells, time / this.interval, value);
+		if (!spot) return null;
+		const [other, count] = this.#of.map((each) => each.counts[spot.place] ?? 0);
 		return {
-			...this.look.row(cells.edges[row] ?? 0, cells.edges[row + 1] ?? 0),
+			...this.look.row(spot.low, spot.high),
 			...this.look.words({
-				change: cells.counts[place] ?? 0,
+				change: cells.counts[spot.place] ?? 0,
 				count: count ?? 0,
 				other: other ?? 0,
 			}),

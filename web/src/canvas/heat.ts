@@ -1,6 +1,6 @@
 import type { HeatMapCounts, HeatMapGroup, SparseCounts, ThemeColours } from "../generated/heatmap";
 import { bitmapOf, type Paint, steps } from "./bitmap";
-import { type Cells, fill, geometry, plus, wholeAxis } from "./cells";
+import { type Cells, fill, geometry, plus, spotAt, wholeAxis } from "./cells";
 import type { Content, Words } from "./content";
 import type { Frame } from "./frame";
 import { greys, pixel } from "./hues";
@@ -8,7 +8,6 @@ import { paintLegend } from "./legend";
 import { mixtureOf } from "./mixture";
 import { paintOverlays } from "./overlays";
 import { paintBitmap, valueTicks } from "./paint";
-import { placeOf } from "./rows";
 import { type Kind, type Scale, scaleOf } from "./scale";
 import type { Axis, Box, Span, YScale } from "./spaces";
 import type { Tick } from "./ticks";
@@ -161,16 +160,12 @@ export class Heat implements Content {
 
 	at(time: number, value: number): Words | null {
 		const cells = this.#cells;
-		if (!cells) return null;
-		const column = Math.floor((time / this.interval - cells.first) / cells.joined);
-		const row = placeOf(cells.edges, value);
-		if (column < 0 || column >= cells.columns || row < 0 || row + 1 >= cells.edges.length) return null;
-		const first = cells.first + column * cells.joined;
-		const inColumn = this.look.shown.reduce((sum, data) => sum + countOf(data, first, first + cells.joined), 0);
-		const count = cells.counts[row * cells.columns + column] ?? 0;
+		const spot = cells && spotAt(cells, time / this.interval, value);
+		if (!spot) return null;
+		const inColumn = this.look.shown.reduce((sum, data) => sum + countOf(data, spot.first, spot.past), 0);
 		return {
-			...this.look.row(cells.edges[row] ?? 0, cells.edges[row + 1] ?? 0),
-			...this.look.words(count, inColumn, this.#seen.total),
+			...this.look.row(spot.low, spot.high),
+			...this.look.words(cells.counts[spot.place] ?? 0, inColumn, this.#seen.total),
 		};
 	}
 

@@ -73,14 +73,16 @@ function renew(): void {
 	}
 }
 
-/** Ask when the graph rests; one question at a time, since one that is given up goes on to cost the service its time. */
+/** Ask when the graph rests; one question at a time, which is waited for, so that what moves on and on is answered now and then. */
 function schedule(id: string, held: Held): void {
 	clearTimeout(held.timer);
 	if (held.stop) return;
 	const now = Date.now();
 	if (now - held.at > LATEST) held.moved = now;
 	const wait = now - held.at > LATEST ? 0 : Math.max(0, Math.min(REST, held.moved + LATEST - now));
-	held.timer = setTimeout(() => void fetchAnswer(id, held), wait);
+	// at once means before anything is drawn
+	if (wait === 0) queueMicrotask(() => void fetchAnswer(id, held));
+	else held.timer = setTimeout(() => void fetchAnswer(id, held), wait);
 }
 
 /** Whether a graph that follows without the stream was asked for so lately that hardly a pixel has passed, or less than a column. */
@@ -97,7 +99,7 @@ function tooSoon(spec: GraphSpec, held: Held): boolean {
 
 async function fetchAnswer(id: string, held: Held): Promise<void> {
 	const spec = untracked(() => sheet.value.graphs.find((each) => each.id === id));
-	if (!spec) return;
+	if (!spec || held.stop) return;
 	const stop = new AbortController();
 	const { asked } = held;
 	Object.assign(held, { stop, at: Date.now() });

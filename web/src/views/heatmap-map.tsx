@@ -1,9 +1,8 @@
 import { useEffect, useRef } from "preact/hooks";
-import { type Cells, snapped, wholeAxis } from "../canvas/cells";
+import { type Cells, snapped, spotAt, wholeAxis } from "../canvas/cells";
 import { lostBars } from "../canvas/frame";
 import { overlayLevel } from "../canvas/overlays";
 import { paint, stripOf } from "../canvas/paint";
-import { placeOf } from "../canvas/rows";
 import { areaOf, type Box, moveSpan, xTime, yValue, zoomAxis, zoomSpan } from "../canvas/spaces";
 import { quantity } from "../canvas/ticks";
 import { tooltip } from "../canvas/tooltip";
@@ -205,36 +204,35 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 		choice.value = { ...choice.value, crop: -1, axis: zoomAxis(axis, wholeAxis(group, axis.scale), about, factor) };
 	}
 
+	/** The time of some columns, in words. */
+	function times(first: number, past: number): string {
+		return [first, past].map((column) => quantity(column * group.interval_ns, "ns", 6)).join(" to ");
+	}
+
 	function hover(i: number, x: number, y: number): Record<string, string> | null {
 		const { box, drawn: made } = now.current;
 		const cells = made?.cells[i];
 		const map = group.maps[i];
 		const under = y - box.top - box.height;
 		if (cells && map && under >= 0 && under < stripOf(map) && x >= box.left && x < box.left + box.width) {
-			const step = cells.joined * group.interval_ns;
-			const column = Math.floor((xTime(box, span.value, x) - cells.first * group.interval_ns) / step);
+			const column = Math.floor((xTime(box, span.value, x) / group.interval_ns - cells.first) / cells.joined);
 			const lost = lostBars(map.lost, cells).get(column);
-			const from = cells.first * group.interval_ns + column * step;
+			const first = cells.first + column * cells.joined;
 			return {
-				time: `${quantity(from, "ns", 6)} to ${quantity(from + step, "ns", 6)}`,
+				time: times(first, first + cells.joined),
 				lost: lost === undefined ? "nothing" : records(lost),
 			};
 		}
 		const inside = x >= box.left && x < box.left + box.width && y >= box.top && y < box.top + box.height;
 		if (!cells || !inside) return null;
-		const step = cells.joined * group.interval_ns;
-		const column = Math.floor((xTime(box, span.value, x) - cells.first * group.interval_ns) / step);
-		const row = placeOf(cells.edges, yValue(box, choice.value.axis, y));
-		if (column < 0 || column >= cells.columns || row < 0 || row + 1 >= cells.edges.length) return null;
-		const count = cells.counts[row * cells.columns + column] ?? 0;
-		const from = cells.first * group.interval_ns + column * step;
-		const words = {
-			time: `${quantity(from, "ns", 6)} to ${quantity(from + step, "ns", 6)}`,
-			[group.y]: range(group, cells.edges[row] ?? 0, cells.edges[row + 1] ?? 0),
-		};
+		const time = xTime(box, span.value, x) / group.interval_ns;
+		const spot = spotAt(cells, time, yValue(box, choice.value.axis, y));
+		if (!spot) return null;
+		const count = cells.counts[spot.place] ?? 0;
+		const words = { time: times(spot.first, spot.past), [group.y]: range(group, spot.low, spot.high) };
 		if (i >= group.maps.length) return { ...words, difference: `${count > 0 ? "+" : ""}${amount(group, count)}` };
 		let inColumn = 0;
-		for (let r = 0; r + 1 < cells.edges.length; r++) inColumn += cells.counts[r * cells.columns + column] ?? 0;
+		for (let k = spot.column; k < cells.counts.length; k += cells.columns) inColumn += cells.counts[k] ?? 0;
 		return {
 			...words,
 			count: amount(group, count),

@@ -106,10 +106,36 @@ export function useAsked<T>(path: string, words: Words | null, pace: number, has
 const subjectOf = (value: unknown): string =>
 	typeof value === "object" && value !== null && "recording" in value ? aboutOf(value as Words) : "";
 
+/** Shows one of many values that come on and on. */
+export interface Resting<T> {
+	take: (made: T) => void;
+	end: () => void;
+}
+
 /**
- * A value made from signals and dependencies that follows them at rest: so many ms after they changed last, and `most` after they began
- * to at most. Nothing, and what is about something else, is there at once.
+ * Show the last value when so many ms have passed since it came, and `most` since the first that was not shown. Nothing, and what is about
+ * something else than the value before, is shown at once. `first`: what is shown already.
  */
+export function resting<T>(show: (made: T) => void, wait: number, most: number, first: T): Resting<T> {
+	let [subject, since] = [subjectOf(first), 0];
+	let timer: ReturnType<typeof setTimeout> | undefined;
+	const end = () => clearTimeout(timer);
+	const take = (made: T) => {
+		end();
+		const before = subject;
+		subject = subjectOf(made);
+		const tell = () => {
+			since = 0;
+			show(made);
+		};
+		if (made === null || (before && subject && before !== subject)) return tell();
+		since ||= Date.now();
+		timer = setTimeout(tell, Math.max(0, Math.min(wait, since + most - Date.now())));
+	};
+	return { take, end };
+}
+
+/** A value made from signals and dependencies that follows them at rest, as `resting` says. */
 export function useRested<T>(
 	make: () => T,
 	wait: number,
@@ -117,32 +143,9 @@ export function useRested<T>(
 	most: number = 4 * wait,
 ): T {
 	const [value, setValue] = useState(() => untracked(make));
-	const rest = useRef({
-		since: 0,
-		subject: subjectOf(value),
-		timer: undefined as ReturnType<typeof setTimeout> | undefined,
-	});
-	useEffect(() => () => clearTimeout(rest.current.timer), []);
-	useEffect(
-		() =>
-			effect(() => {
-				const made = make();
-				const { current } = rest;
-				clearTimeout(current.timer);
-				const show = () => {
-					current.since = 0;
-					setValue(() => made);
-				};
-				const before = current.subject;
-				current.subject = subjectOf(made);
-				if (made === null || (before && current.subject && before !== current.subject)) {
-					show();
-					return;
-				}
-				current.since ||= Date.now();
-				current.timer = setTimeout(show, Math.max(0, Math.min(wait, current.since + most - Date.now())));
-			}),
-		dependencies,
-	);
+	const rest = useRef<Resting<T> | null>(null);
+	rest.current ??= resting((made) => setValue(() => made), wait, most, value);
+	useEffect(() => rest.current?.end, []);
+	useEffect(() => effect(() => rest.current?.take(make())), dependencies);
 	return value;
 }

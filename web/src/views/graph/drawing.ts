@@ -112,7 +112,7 @@ export function drawingOf(
 		context.fillRect(0, 0, size.width, size.height);
 		const look = { box, span, colours: theme };
 		const blank = blanks(content, origin);
-		if (marks === spec.id) tellBlank(spec.id, inside(blank, span), (span.to - span.from) / box.width);
+		if (marks === spec.id) tellBlank(spec.id, look, blank, content?.idle ?? []);
 		within(context, box, () => {
 			if (content) paintIdle(context, look, content.idle);
 			paintBlank(context, look, blank, content?.compared ? "one of them not recorded" : "not recorded");
@@ -205,12 +205,15 @@ export function blanksOf(): (content: Content | null, origin: number) => [number
 	};
 }
 
-/** Keep for the caption whether something is hatched that can be seen. `least`: the time of a pixel. */
-function tellBlank(id: string, shown: readonly [number, number][], least: number): void {
-	const seen = shown.some(([from, to]) => to - from >= least);
-	stateOf(id).blank.value = seen ? "hatched: not recorded" : "";
+/** Keep for the caption what is hatched and shaded where it can be seen: at least a pixel of it. */
+function tellBlank(id: string, { span, box }: Frame, blank: Spans, idle: Spans): void {
+	const least = (span.to - span.from) / box.width;
+	const seen = (spans: Spans) => inside(spans, span).some(([from, to]) => to - from >= least);
+	const words = [seen(blank) && "hatched: not recorded", seen(idle) && "shaded: no I/O, though some was due"];
+	stateOf(id).blank.value = words.filter(Boolean).join(" · ");
 }
 
+type Spans = Content["hatched"];
 type Look = Frame;
 
 /** The marked rectangle, and rows chosen in the left panel. */

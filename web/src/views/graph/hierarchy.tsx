@@ -19,7 +19,11 @@ export function pathField(spec: GraphSpec): string {
 /** Files by directory, or devices with their partitions, over the time that is shown: as a tree, or as an icicle. */
 export function HierarchyView({ spec }: { spec: GraphSpec }) {
 	const field = pathField(spec);
-	const [path, setPath] = useState("");
+	const { branch } = stateOf(spec.id);
+	const path = branch.value;
+	const setPath = (other: string) => {
+		branch.value = other;
+	};
 	const base = useRested(() => wordsOf(spec), 150, [spec]);
 	const { recording, source, from, to } = base;
 	const statistic = brokenDown(spec.statistic, field);

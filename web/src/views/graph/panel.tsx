@@ -102,7 +102,8 @@ export function itemsOf(
 			single: true,
 		}),
 	);
-	if (shown.kind === "percentiles") return sorted(named);
+	// of equal ones the higher percentile stands first
+	if (shown.kind === "percentiles") return sorted(named.toReversed());
 	const { others } = shown;
 	const there = new Set(shown.keys.map((each) => each.key));
 	for (const key of known) {
@@ -117,7 +118,7 @@ export function itemsOf(
 
 /** All that are not named: together where that says something, on average where they are shares. */
 function othersItem({ adds_up, others }: StackAnswer, keys: number): Item {
-	const averaged = !adds_up && others?.mean !== null;
+	const averaged = !adds_up && keys > 1 && others?.mean !== null;
 	const words = adds_up ? "nothing recorded" : "overlap: no sum";
 	return { key: `${keys} others${averaged ? " on average" : ""}`, words, value: null, colour: REST, single: false };
 }

@@ -41,6 +41,8 @@ export interface GraphState {
 	outside: Signal<string>;
 	/** What the hatching that is seen stands for, in words. */
 	blank: Signal<string>;
+	/** The part of a tree or an icicle that is shown alone, "" for all. */
+	branch: Signal<string>;
 	/** What the left panel lists, in its order. */
 	items: Signal<readonly Item[]>;
 	/** Fields that a map can be told apart by. */
@@ -62,6 +64,7 @@ export function stateOf(id: string): GraphState {
 		content: signal(null),
 		outside: signal(""),
 		blank: signal(""),
+		branch: signal(""),
 		items: signal([]),
 		fields: signal([]),
 		held: nothingHeld(),
@@ -87,6 +90,7 @@ export function renew(id: string): void {
 		for (const each of [state.mark, state.band, state.menu, stateOf(differenceOf(id)).mark]) each.value = null;
 		state.outside.value = "";
 		state.blank.value = "";
+		state.branch.value = "";
 		state.items.value = [];
 	});
 	state.held = nothingHeld();

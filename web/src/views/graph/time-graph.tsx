@@ -1,5 +1,5 @@
 import { effect } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Content } from "../../canvas/content";
 import { colours } from "../../model/heatmap";
 import { unrecorded } from "../../model/recorded";
@@ -29,7 +29,8 @@ export function TimeGraph({
 	const latest = useRef({ spec, content, marks });
 	latest.current = { spec, content, marks };
 
-	useEffect(() => {
+	// before a key or the pointer can come to it
+	useLayoutEffect(() => {
 		const place = home.current;
 		const canvas = place?.querySelector("canvas");
 		if (!place || !canvas) return undefined;
@@ -54,7 +55,7 @@ export function TimeGraph({
 			if (marks !== spec.id) forget(marks);
 		};
 	}, [spec.id, spec.synced, marks]);
-	useEffect(() => drawn.current?.draw());
+	useLayoutEffect(() => drawn.current?.draw());
 
 	return (
 		<div class="plot" ref={home}>

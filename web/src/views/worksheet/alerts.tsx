@@ -5,6 +5,7 @@ import { messageOf } from "../../model/errors";
 import { momentWords } from "../../model/times";
 import { sheet } from "../../model/worksheet";
 import { AlertForm } from "./alert-form";
+import { Head } from "./parts";
 
 const EVERY = 2000;
 const SIGNS = {
@@ -113,14 +114,7 @@ function Log({ log }: { log: AlertLog | null }) {
 		<>
 			<h3>What was said</h3>
 			<table>
-				<thead>
-					<tr>
-						<th scope="col">when (UTC)</th>
-						<th scope="col">alert</th>
-						<th scope="col">what</th>
-						<th scope="col">words</th>
-					</tr>
-				</thead>
+				<Head names={["when (UTC)", "alert", "what", "words"]} />
 				<tbody>
 					{log.lines.toReversed().map((each, i) => (
 						<tr key={`${each.time_ns} ${i}`}>

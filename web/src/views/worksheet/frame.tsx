@@ -6,6 +6,7 @@ import { spanWords } from "../../model/times";
 import { close, edit, focus, type GraphSpec, sheet, spanOf, whole } from "../../model/worksheet";
 import { GraphView } from "../graph/graph";
 import { DifferenceView } from "./compare";
+import { follow } from "./drag";
 import { exportCsv, exportPng } from "./export";
 
 /** A graph's place on the page: moved, made wider and higher, synchronized, exported, closed. */
@@ -113,9 +114,7 @@ export function Frame({ spec }: { spec: GraphSpec }) {
 /** What a graph is moved by, with the pointer or the arrows. */
 function Handle({ spec }: { spec: GraphSpec }) {
 	const drag = (event: PointerEvent) => {
-		const handle = event.currentTarget as HTMLElement;
-		handle.setPointerCapture(event.pointerId);
-		const move = (now: PointerEvent) => {
+		follow(event, (now) => {
 			const under = document
 				.elementsFromPoint(now.clientX, now.clientY)
 				.map((each) => each.closest<HTMLElement>("[data-graph]")?.dataset.graph)
@@ -125,10 +124,6 @@ function Handle({ spec }: { spec: GraphSpec }) {
 					spec.id,
 					sheet.value.graphs.findIndex((each) => each.id === under),
 				);
-		};
-		handle.addEventListener("pointermove", move);
-		handle.addEventListener("lostpointercapture", () => handle.removeEventListener("pointermove", move), {
-			once: true,
 		});
 	};
 	const keys = (event: KeyboardEvent) => {
@@ -159,12 +154,8 @@ function Handle({ spec }: { spec: GraphSpec }) {
 function Edge({ spec }: { spec: GraphSpec }) {
 	const drag = (event: PointerEvent) => {
 		event.preventDefault();
-		const edge = event.currentTarget as HTMLElement;
-		edge.setPointerCapture(event.pointerId);
 		const [start, height] = [event.clientY, spec.height];
-		const move = (now: PointerEvent) => resize(spec, height + now.clientY - start);
-		edge.addEventListener("pointermove", move);
-		edge.addEventListener("lostpointercapture", () => edge.removeEventListener("pointermove", move), { once: true });
+		follow(event, (now) => resize(spec, height + now.clientY - start));
 	};
 	const keys = (event: KeyboardEvent) => {
 		const by = { ArrowUp: -20, ArrowDown: 20 }[event.key];

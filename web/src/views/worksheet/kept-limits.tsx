@@ -9,14 +9,18 @@ const GIB = 2 ** 30;
 export const TIERS = [
 	{ tier: "1s", name: "second", goes: "by the second" },
 	{ tier: "1m", name: "minute", goes: "by the second and minute" },
-	{ tier: "1h", name: "hour", goes: "of all" },
+	{ tier: "1h", name: "hour", goes: "by the second, minute and hour" },
 ] as const;
 
 /** What is asked for: all of it. */
 export type Limits = Omit<KeepLimits, "recording">;
 
-/** For how long a tier stays, in words. */
-export const stays = (limits: KeptLimits, tier: string) => lengthWords((limits.retention[tier] ?? 0) * 1e9);
+/** For how long a tier stays, in words: in days as long as these are whole. */
+export function stays(limits: KeptLimits, tier: string): string {
+	const seconds = limits.retention[tier] ?? 0;
+	const days = seconds / DAY_S;
+	return Number.isInteger(days) ? `${days} day${days === 1 ? "" : "s"}` : lengthWords(seconds * 1e9);
+}
 
 /** Limits as a sentence with blanks; an empty one is no limit. What is not changed is sent as it was, to the byte. */
 export function LimitsForm({ limits, set }: { limits: KeptLimits; set: (limits: Limits) => Promise<boolean> }) {
@@ -28,7 +32,7 @@ export function LimitsForm({ limits, set }: { limits: KeptLimits; set: (limits: 
 			aria-label={label}
 			min={0}
 			step="any"
-			style={{ width: "6em" }}
+			style={{ width: "7em" }}
 			value={draft[name] ?? shown(now === null ? null : now / unit)}
 			onInput={(event) => setDraft({ ...draft, [name]: event.currentTarget.value })}
 			{...more}

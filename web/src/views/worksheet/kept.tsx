@@ -7,11 +7,13 @@ import { view } from "../../model/session";
 import { lengthWords, momentWords } from "../../model/times";
 import { add, sheet } from "../../model/worksheet";
 import { type Limits, LimitsForm, stays, TIERS } from "./kept-limits";
+import { Head, Sure } from "./parts";
 
 const EVERY = 2000;
 const DAY = 86_400e9;
 
-type Tier = KeepPrune["tier"];
+/** What is to be dropped. */
+type Older = Omit<KeepPrune, "recording" | "statistic">;
 
 /** Statistics that outlive the events: since when, how large, what they cost; paused, gone on with, pruned, dropped, added. */
 export function KeptPage() {
@@ -55,19 +57,7 @@ export function KeptPage() {
 			{kept?.length === 0 && <p>None is kept yet.</p>}
 			{kept && kept.length > 0 && (
 				<table>
-					<thead>
-						<tr>
-							<th scope="col">statistic</th>
-							<th scope="col">state</th>
-							<th scope="col">since (UTC)</th>
-							<th scope="col">on disk</th>
-							<th scope="col">CPU</th>
-							<th scope="col">goes back</th>
-							<th scope="col">
-								<span class="unseen">actions</span>
-							</th>
-						</tr>
-					</thead>
+					<Head names={["statistic", "state", "since (UTC)", "on disk", "CPU", "goes back"]} acts />
 					<tbody>
 						{kept.map((each) => (
 							<Row key={each.statistic} found={each} act={act} />
@@ -93,83 +83,79 @@ type Act = (action: string, statistic: string, more?: object) => Promise<boolean
 
 function Row({ found, act }: { found: KeptFacts; act: Act }) {
 	const { statistic } = found;
-	const [sure, setSure] = useState(false);
+	const [pruning, setPruning] = useState(false);
 	const paused = found.state === "paused";
 	return (
-		<tr data-kept={statistic}>
-			<th scope="row">
-				<button
-					type="button"
-					class="link"
-					onClick={() => {
-						if (add(statistic)) view.value = "worksheet";
-					}}
-				>
-					{statistic}
-				</button>
-			</th>
-			<td title={found.why}>{[found.state, found.why].filter(Boolean).join(": ")}</td>
-			<td>{found.since_ns === null ? "" : momentWords(found.since_ns)}</td>
-			<td>{quantity(found.bytes, "B")}</td>
-			<td>{quantity(found.cpu_ns, "ns")}</td>
-			<td>
-				{found.tiers
-					.filter((each) => each.first_ns !== null && each.until_ns !== null)
-					.map((each) => `${each.tier}: ${lengthWords(Number(each.until_ns) - Number(each.first_ns))}`)
-					.join(", ")}
-			</td>
-			<td>
-				<span class="buttons">
-					<button type="button" class="small" onClick={() => act(paused ? "resume" : "pause", statistic)}>
-						{paused ? "Go on" : "Pause"}
-					</button>
-					{found.until_ns !== null && <Prune until={found.until_ns} prune={(more) => act("prune", statistic, more)} />}
+		<>
+			<tr data-kept={statistic}>
+				<th scope="row">
 					<button
 						type="button"
-						class="small"
+						class="link"
 						onClick={() => {
-							if (sure) void act("drop", statistic);
-							setSure(!sure);
+							if (add(statistic)) view.value = "worksheet";
 						}}
 					>
-						{sure ? "Yes, drop" : "Drop"}
+						{statistic}
 					</button>
-				</span>
-			</td>
-		</tr>
+				</th>
+				<td title={found.why}>{[found.state, found.why].filter(Boolean).join(": ")}</td>
+				<td>{found.since_ns === null ? "" : momentWords(found.since_ns)}</td>
+				<td>{quantity(found.bytes, "B")}</td>
+				<td>{quantity(found.cpu_ns, "ns")}</td>
+				<td>
+					{found.tiers
+						.filter((each) => each.first_ns !== null && each.until_ns !== null)
+						.map((each) => `${each.tier}: ${about(Number(each.until_ns) - Number(each.first_ns))}`)
+						.join(", ")}
+				</td>
+				<td>
+					<span class="buttons">
+						<button type="button" class="small" onClick={() => act(paused ? "resume" : "pause", statistic)}>
+							{paused ? "Go on" : "Pause"}
+						</button>
+						{found.until_ns !== null && (
+							<button type="button" class="small" aria-expanded={pruning} onClick={() => setPruning(!pruning)}>
+								Drop what is old
+							</button>
+						)}
+						<Sure words="Drop" sure="Yes, drop" act={() => void act("drop", statistic)} />
+					</span>
+				</td>
+			</tr>
+			{pruning && found.until_ns !== null && (
+				<tr data-pruning={statistic}>
+					<td colSpan={7}>
+						<Prune
+							until={found.until_ns}
+							prune={(more) => act("prune", statistic, more)}
+							over={() => setPruning(false)}
+						/>
+					</td>
+				</tr>
+			)}
+		</>
 	);
 }
 
-/** What is older than so many days goes: asked for, then confirmed by the number. */
-function Prune({
-	until,
-	prune,
-}: {
-	until: number;
-	prune: (more: Omit<KeepPrune, "recording" | "statistic">) => Promise<boolean>;
-}) {
-	const [open, setOpen] = useState(false);
+/** What is older than so many days goes, of all lengths of sums or of the shorter ones. */
+function Prune({ until, prune, over }: { until: number; prune: (more: Older) => Promise<boolean>; over: () => void }) {
 	const [days, setDays] = useState(1);
-	const [tier, setTier] = useState<Tier>("1h");
-	if (!open)
-		return (
-			<button type="button" class="small" onClick={() => setOpen(true)}>
-				Drop what is old
-			</button>
-		);
+	const [tier, setTier] = useState<Older["tier"]>("1h");
 	return (
 		<form
-			class="buttons"
+			class="sentence"
 			onSubmit={async (event) => {
 				event.preventDefault();
 				// a clock that began less than that ago has nothing older
-				if (await prune({ before_ns: Math.max(0, Math.round(until - days * DAY)), tier })) setOpen(false);
+				if (await prune({ before_ns: Math.max(0, Math.round(until - days * DAY)), tier })) over();
 			}}
 		>
+			Drop what is kept{" "}
 			<select
 				aria-label="What is dropped"
 				value={tier}
-				onChange={(event) => setTier(event.currentTarget.value as Tier)}
+				onChange={(event) => setTier(event.currentTarget.value as Older["tier"])}
 			>
 				{TIERS.map((each) => (
 					<option key={each.tier} value={each.tier}>
@@ -177,26 +163,33 @@ function Prune({
 					</option>
 				))}
 			</select>
-			all but{" "}
+			, all but the last{" "}
 			<input
 				type="number"
 				aria-label="Days that stay"
 				min={0}
 				step="any"
 				required
-				style={{ width: "5em" }}
+				style={{ width: "6em" }}
 				value={String(days)}
 				onInput={(event) => setDays(event.currentTarget.valueAsNumber || 0)}
 			/>{" "}
-			days
+			days.{" "}
 			<button type="submit" class="small">
 				Drop it
-			</button>
-			<button type="button" class="small" onClick={() => setOpen(false)}>
+			</button>{" "}
+			<button type="button" class="small" onClick={over}>
 				Leave it
 			</button>
 		</form>
 	);
+}
+
+/** A length of time in whole days, hours, minutes or seconds, of which there are two at least. */
+function about(ns: number): string {
+	const seconds = Math.round(ns / 1e9);
+	const unit = [86_400, 3600, 60].find((each) => seconds >= 2 * each) ?? 1;
+	return lengthWords(Math.round(seconds / unit) * unit * 1e9);
 }
 
 function AddForm({ add }: { add: (statistic: string, backfill: boolean) => Promise<boolean> }) {

@@ -5,6 +5,7 @@ import { showSpan } from "../../model/moving";
 import { lengthWords, momentWords } from "../../model/times";
 import { sheet, whole } from "../../model/worksheet";
 import { Dialog, opened } from "./dialogs";
+import { Head } from "./parts";
 
 /** The marks of a recording, such as the runs of a study: each leads to its time, and to its report. */
 export function MarksDialog() {
@@ -33,15 +34,7 @@ function List() {
 				<p class="quiet">Nothing is marked in {sheet.value.recording}. Runs of a study mark their time.</p>
 			) : (
 				<table>
-					<thead>
-						<tr>
-							<th scope="col">mark</th>
-							<th scope="col">kind</th>
-							<th scope="col">begins</th>
-							<th scope="col">lasts</th>
-							<th scope="col">report</th>
-						</tr>
-					</thead>
+					<Head names={["mark", "kind", "begins", "lasts", "report"]} />
 					<tbody>
 						{shown.map((each, i) => (
 							<tr key={`${each.label} ${i}`}>

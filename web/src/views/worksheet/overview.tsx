@@ -3,6 +3,7 @@ import { markSpan, marks } from "../../model/marks";
 import { showSpan } from "../../model/moving";
 import { lengthOf, spanWords } from "../../model/times";
 import { type Span, sheet, time, whole } from "../../model/worksheet";
+import { follow } from "./drag";
 
 /** All that was recorded as a strip: its gaps and marks, and the part that is shown, which can be moved. */
 export function Overview() {
@@ -21,18 +22,14 @@ export function Overview() {
 	};
 	const drag = (event: PointerEvent) => {
 		if (event.button !== 0 || (event.target as HTMLElement).closest(".mark")) return;
-		const home = event.currentTarget as HTMLElement;
-		home.setPointerCapture(event.pointerId);
 		const start = at(event);
 		const inside = start >= shown.from && start < shown.until && !(lengthOf(shown) >= lengthOf(all));
-		const move = (now: PointerEvent) => {
+		follow(event, (now) => {
 			const by = at(now) - start;
 			if (inside) showSpan({ from: shown.from + by, until: shown.until + by });
 			else if (Math.abs(by) > lengthOf(all) / 500)
 				showSpan({ from: Math.min(start, start + by), until: Math.max(start, start + by) });
-		};
-		home.addEventListener("pointermove", move);
-		home.addEventListener("lostpointercapture", () => home.removeEventListener("pointermove", move), { once: true });
+		});
 	};
 	const { compare } = sheet.value;
 	return (

@@ -8,6 +8,7 @@ import { show } from "../../model/session";
 import { momentWords } from "../../model/times";
 import { sheet } from "../../model/worksheet";
 import { Dialog, opened } from "./dialogs";
+import { Head, Sure } from "./parts";
 
 /** Worksheets that are saved: open, clone, delete; and this one, to be saved. */
 export function SheetsDialog() {
@@ -87,17 +88,7 @@ function List() {
 			{saved?.length === 0 && <p class="quiet">None is saved yet.</p>}
 			{saved && saved.length > 0 && (
 				<table>
-					<thead>
-						<tr>
-							<th scope="col">worksheet</th>
-							<th scope="col">recording</th>
-							<th scope="col">graphs</th>
-							<th scope="col">saved (UTC)</th>
-							<th scope="col">
-								<span class="unseen">actions</span>
-							</th>
-						</tr>
-					</thead>
+					<Head names={["worksheet", "recording", "graphs", "saved (UTC)"]} acts />
 					<tbody>
 						{saved.map((each) => (
 							<tr key={each.name} data-sheet={each.name}>
@@ -123,17 +114,12 @@ function List() {
 									>
 										Clone
 									</button>{" "}
-									<button
-										type="button"
-										class="small delete"
-										onClick={() =>
-											sure === `delete ${each.name}`
-												? attempt(() => tell("DELETE", path(each.name)))
-												: setSure(`delete ${each.name}`)
-										}
-									>
-										{sure === `delete ${each.name}` ? "Yes, delete it" : "Delete"}
-									</button>
+									<Sure
+										words="Delete"
+										sure="Yes, delete it"
+										looks="small delete"
+										act={() => void attempt(() => tell("DELETE", path(each.name)))}
+									/>
 								</td>
 							</tr>
 						))}

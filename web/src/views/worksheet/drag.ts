@@ -1,0 +1,7 @@
+/** Follow a pointer from where it went down until it is let go, also outside of the element that it is on. */
+export function follow(event: PointerEvent, move: (now: PointerEvent) => void): void {
+	const home = event.currentTarget as HTMLElement;
+	home.setPointerCapture(event.pointerId);
+	home.addEventListener("pointermove", move);
+	home.addEventListener("lostpointercapture", () => home.removeEventListener("pointermove", move), { once: true });
+}
