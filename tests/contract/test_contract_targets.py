@@ -35,7 +35,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path: Path) -> Iterator[None]:
     yield
-    assert attached(tmp_path) == []
+    until(lambda: attached(tmp_path) == [], "loop devices to be detached")
     assert mounted(tmp_path) == []
 
 

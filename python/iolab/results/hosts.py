@@ -91,8 +91,8 @@ def joined_manifest(hosts: Hosts, parts: Mapping[str, Results]) -> Manifest:
     manifests = [part.manifest for part in parts.values()]
     variants, factors = ([name for each in manifests for name in getattr(each, key)] for key in ("variants", "factors"))
     return manifests[0].model_copy(update={
-        "variants": list(dict.fromkeys(variants)), "factors": list(dict.fromkeys(factors)), "reproduce": list(hosts.reproduce), "host": None,
-        "baseline": next((each.baseline for each in manifests if each.baseline), None)})
+        "variants": list(dict.fromkeys(variants)), "factors": list(dict.fromkeys(factors)), "reproduce": list(hosts.reproduce),
+        "host": None, "baseline": next((each.baseline for each in manifests if each.baseline), None)})
 
 
 def joined_runs(parts: Mapping[str, Results]) -> list[Run]:
