@@ -25,6 +25,7 @@ from iolab.heatmap.model import View
 from iolab.heatmap.svg import LAYOUT, svg
 from iolab.heatmap.theme import LIGHT
 from iolab.report.vdev_maps import KINDS, maps_of
+from iolab.results.marks import seconds_of
 from iolab.results.model import Run
 from iolab.results.open import Results
 from iolab.results.target_metrics import read_target
@@ -112,7 +113,8 @@ def seconds(results: Results, words: Sequence[str], picture: Picture) -> str:
     name = asked.pop("as", "seconds")
     run = _run(results, [f"{key}={level}" for key, level in asked.items()])
     by_name = {one.name: one for one in results.series(run.id)}
-    drawn = series([by_name[each] for each in names if each in by_name], title=_cell(run))
+    drawn = series([by_name[each] for each in names if each in by_name], title=_cell(run),
+                   marked=seconds_of(run.evidence, run.plan.window))
     return _shown(drawn, picture, name)
 
 

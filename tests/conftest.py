@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from hypothesis import HealthCheck, settings
 # how long an example takes is the machine's matter
 settings.register_profile("iolab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("iolab")
+# a shell has what it begins in the background ignore Ctrl-C, and so would the processes that tests end by it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 

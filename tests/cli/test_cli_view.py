@@ -27,6 +27,8 @@ from support.waiting import PATIENCE, recorded_events, until
 FRAMES = Path(__file__).parents[1] / "support/frames.py"
 URL = re.compile(r"(http://127\.0\.0\.1:\d+)/\?token=([\w-]{40,})")
 
+pytestmark = pytest.mark.real
+
 
 @pytest.fixture(autouse=True)
 def _built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

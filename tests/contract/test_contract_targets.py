@@ -15,6 +15,7 @@ from iolab.hosts.local import LocalHost
 from iolab.targets.base import Permissions, RunContext
 from iolab.targets.made import clean_leftovers
 from support.disks import attached, mounted, need_loops
+from support.waiting import until
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "directory": {},

@@ -104,7 +104,11 @@ def played(story: str, tmp_path: Path, shorter: tuple[str, str] = ("", "")) -> I
 
 
 def _swept(place: Path) -> list[str]:
-    """Take away what is still mounted or attached below a directory, and tell it."""
+    """Take away what is still mounted or attached below a directory, and tell it. A loop device goes with the last who looks at it, which
+    may be after it was let go."""
+    until = time.monotonic() + 20
+    while not mounted(place) and attached(place) and time.monotonic() < until:
+        time.sleep(0.1)
     points, loops = mounted(place), attached(place)
     for point in points:
         subprocess.run(["umount", point], check=False, capture_output=True)

@@ -21,6 +21,7 @@ const run = (values: (number | null)[]): RunDetail => ({
 	links: [],
 	assumptions: [],
 	spans: [[1, 3]],
+	marks: [],
 	strips: [
 		{
 			name: "device.write.bw",
@@ -52,6 +53,15 @@ describe("per-second series", () => {
 		const gap = moves(await svg(seriesSpec(run([5, 6, null, 7, 8]), [[1, 2, 3, 4, 5]])));
 		const whole = moves(await svg(seriesSpec(run([5, 6, 6, 7, 8]), [[1, 2, 3, 4, 5]])));
 		expect(gap.length).toBeGreaterThan(whole.length);
+	});
+
+	it("tell what was done meanwhile, its name once", async () => {
+		const one = run([5, 0, 0, 7]);
+		const done = { ...one, strips: [...one.strips, ...one.strips], marks: [[2.5, "cache on"] as [number, string]] };
+		const drawn = await svg(seriesSpec(done, [[1, 2, 3, 4]]));
+		expect([...drawn.matchAll(/>cache on</g)]).toHaveLength(1);
+		expect(drawn.split("stroke-dasharray").length - 1).toBeGreaterThanOrEqual(2);
+		expect(await svg(seriesSpec(one, [[1, 2, 3, 4]]))).not.toContain("stroke-dasharray");
 	});
 
 	it("survive a run without a single reading", async () => {

@@ -12,6 +12,7 @@ from ..compare.model import Comparison
 from ..errors import IolabError, UsageError
 from ..metrics import find
 from ..results.gates.stall import stalls
+from ..results.marks import seconds_of
 from ..results.model import Histogram, Run, Series
 from .before_after import before_after
 from .change import change
@@ -109,7 +110,7 @@ class ChartBook:
         spans = [] if moved is None else [
             (float(moved.time[start]) - 1.0, float(moved.time[start]) - 1.0 + length) for start, length in stalls(moved)]
         shown = [one for one in lines if "[" not in one.name and one.name not in ("device.bw", "load.bw")]
-        return series(shown, title=f"Run {run_id}: {run.variant}", stalls=spans)
+        return series(shown, title=f"Run {run_id}: {run.variant}", stalls=spans, marked=seconds_of(run.evidence, run.plan.window))
 
     def all(self, references: Sequence[Reference] = ()) -> Iterator[Chart]:
         """Every chart that these results have: each headline metric over load and its change, then the views of both."""

@@ -26,13 +26,15 @@ Span = tuple[float, float]
 
 
 @unchecked
-def series(lines: Sequence[Series], *, title: str = "Per second", stalls: Sequence[Span] = ()) -> Chart:
+def series(lines: Sequence[Series], *, title: str = "Per second", stalls: Sequence[Span] = (),
+           marked: Sequence[tuple[float, str]] = ()) -> Chart:
     """Series of one run, a panel for each unit, over seconds since the window's start.
 
     Args:
         lines: in order of drawing; nan stands for a second that nothing is known of: the line breaks there and the gap
             is hatched where no line of the panel has a value.
         stalls: spans (start, end) in seconds in which no byte moved, shaded in every panel.
+        marked: (second, label) of what was done meanwhile: a rule in every panel, its label in the uppermost.
 
     Panels share the time axis. More than `MOST_POINTS` readings are thinned to the lowest and highest of each bucket,
     and the chart says so; its CSV has them all.
@@ -55,7 +57,8 @@ def series(lines: Sequence[Series], *, title: str = "Per second", stalls: Sequen
         gaps = gaps or bool(holes)
         notes += [note for note in y.notes if note not in notes]
         data[f"panel{len(panels)}"] = [row for one in here for row in _line(one, y)]
-        panels.append(_panel(here, f"panel{len(panels)}", y, last if unit == units[-1] else x, holes, stalls, (start, end)))
+        panels.append(_panel(here, f"panel{len(panels)}", y, last if unit == units[-1] else x, holes, stalls, (start, end),
+                             [(second, "" if panels else label) for second, label in marked if start <= second <= end]))
     marks = []
     if stalls:
         marks.append("shaded: stalled, no byte moved")
@@ -75,7 +78,7 @@ def series(lines: Sequence[Series], *, title: str = "Per second", stalls: Sequen
 
 
 def _panel(lines: Sequence[Series], data: str, y: ValueAxis, x: alt.X, holes: Sequence[Span], stalls: Sequence[Span],
-           window: Span) -> alt.LayerSpec:
+           window: Span, marked: Sequence[tuple[float, str]]) -> alt.LayerSpec:
     names = [one.name for one in lines]
     vertical = y.encode_y(_HEIGHT)
     drawn: list[Layer] = []
@@ -90,6 +93,11 @@ def _panel(lines: Sequence[Series], data: str, y: ValueAxis, x: alt.X, holes: Se
     drawn.append(layer(alt.MarkDef(type="line", strokeWidth=1.4, clip=True), data=rows, where="!datum.alone", **base,
                        detail=alt.Detail("piece:N")))
     drawn.append(layer(alt.MarkDef(type="circle", size=14, opacity=1, clip=True), data=rows, where="datum.alone", **base))
+    if marked:
+        done = inline(*({"x": second, "label": label} for second, label in marked))
+        drawn.append(layer(alt.MarkDef(type="rule", style="faint", strokeDash=[2, 3], strokeWidth=1.4), data=done, x=x))
+        text = alt.MarkDef(type="text", fontSize=10, align="right", baseline="bottom", angle=270, dx=-4, dy=-3)
+        drawn.append(layer(text, data=done, x=x, y=pixel(4), text=alt.Text("label:N")))
     return stack(drawn, _WIDTH, _HEIGHT)
 
 

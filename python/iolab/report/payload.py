@@ -259,7 +259,8 @@ class Strip(Model):
 
 
 class RunDetail(Model):
-    """One run. `observations` are (metric, value, file, field, original value) as places in `Details.texts`."""
+    """One run. `observations` are (metric, value, file, field, original value) as places in `Details.texts`; `spans` are stalls and `marks`
+    what was done meanwhile, in seconds since the window's start."""
 
     reasons: list[RunReason]
     facts: list[tuple[str, str]]
@@ -270,6 +271,7 @@ class RunDetail(Model):
     assumptions: list[str]
     strips: list[Strip]
     spans: list[tuple[float, float]]
+    marks: list[tuple[float, str]]
 
 
 class Details(Model):

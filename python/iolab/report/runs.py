@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from .. import metrics
 from ..compare.axes import level_text
+from ..results.marks import seconds_of
 from ..results.model import Observation, Run
 from ..units import format_number, format_quantity, readable_unit
 from ..verdict import Level
@@ -124,6 +125,7 @@ def run_detail(
         assumptions=list(run.assumptions),
         strips=strips,
         spans=spans,
+        marks=[(round(second, 3), label) for second, label in seconds_of(run.evidence, run.plan.window)],
     )
 
 

@@ -43,6 +43,16 @@ def add_marks(run_dir: Path, marks: Iterable[Mark]) -> None:
             file.write(text)
 
 
+def seconds_of(run_dir: Path, window: tuple[int, int] | None) -> list[tuple[float, str]]:
+    """(seconds since the window's start, label) of the marks of a run that lie inside its window; none where they are damaged."""
+    try:
+        found = () if window is None else read_marks(run_dir)
+    except FormatError:
+        return []
+    start, end = window or (0, 0)
+    return [((mark.time_ns - start) / 1e9, mark.label) for mark in found if start <= mark.time_ns <= end]
+
+
 def read_marks(run_dir: Path) -> tuple[Mark, ...]:
     """The marks of a run in order of time, none without the file; FormatError names the first damaged line.
 

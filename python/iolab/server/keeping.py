@@ -11,16 +11,19 @@ from pydantic import Field
 from ..errors import UsageError
 from ..statistics.kept import limits as limiting
 from ..statistics.kept import manage
+from ..statistics.kept.definitions import LONGEST_S
 from .asking import Words, recording_of
 from .models import Model, Whole
-from .sheet import Moment, Number, Text
+from .sheet import Moment, Text
 from .store import Store
 
 WORK_S = 5.0
 """Seconds for which a request makes what is to be kept of a recording at rest; what is left then is told as pending."""
 
 Size = Annotated[int, Field(ge=1, lt=2**63)]
-Seconds = Annotated[int, Field(ge=1, lt=2**63)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Seconds = Annotated[int, Field(ge=1, le=LONGEST_S)]
+Tier = Literal["1s", "1m", "1h"]
 
 
 class KeptTier(Model):
@@ -94,7 +97,7 @@ class KeepPrune(_Change):
     """Remove what is kept of a statistic from before a moment, ns on the recording's clock, in a tier and those shorter than it."""
 
     before_ns: Moment
-    tier: Literal["1s", "1m", "1h"] = "1h"
+    tier: Tier = "1h"
 
 
 class KeepLimits(Model):
@@ -102,8 +105,8 @@ class KeepLimits(Model):
 
     recording: Text
     bytes: Size | None
-    cpu_share: Number | None
-    retention: Annotated[dict[str, Seconds], Field(max_length=3)]
+    cpu_share: Share | None
+    retention: dict[Tier, Seconds]
 
 
 KEEPING: dict[str, type[Model]] = {each.__name__: each for each in (Kept, KeepAdd, KeepChange, KeepPrune, KeepLimits)}
@@ -144,7 +147,8 @@ def prune(store: Store, change: KeepPrune) -> Kept:
 
 def limit(store: Store, change: KeepLimits) -> Kept:
     """Change the limits of all."""
-    limiting.limit(_path(store, change.recording), {"bytes": change.bytes, "cpu_share": change.cpu_share, "retention": change.retention},
+    retention = {str(tier): seconds for tier, seconds in change.retention.items()}
+    limiting.limit(_path(store, change.recording), {"bytes": change.bytes, "cpu_share": change.cpu_share, "retention": retention},
                    work_s=WORK_S)
     return _answer(store, change.recording)
 

@@ -179,6 +179,16 @@ def test_missing_seconds_are_gaps_too_and_stalls_are_zero_not_gaps() -> None:
     assert [row["y"] for row in panel(chart)][1:4] == [0, 0, 0]
 
 
+def test_what_was_done_meanwhile_is_a_rule_with_its_name_in_the_uppermost_panel() -> None:
+    lines = [one("write.bw", "B/s", [5.0, 6.0, 7.0]), one("write.iops", "1/s", [1.0, 2.0, 3.0])]
+    chart = series(lines, marked=[(2.5, "cache on"), (99.0, "after the end")])
+    validate(chart)
+    rules = [[layer["data"]["values"] for layer in panel["layer"] if layer["mark"]["type"] == "rule"] for panel in chart.spec["vconcat"]]
+    assert rules == [[[{"x": 2.5, "label": "cache on"}]], [[{"x": 2.5, "label": ""}]]]
+    texts = [layer for layer in chart.spec["vconcat"][0]["layer"] if layer["mark"]["type"] == "text"]
+    assert [text["data"]["values"] for text in texts] == [[{"x": 2.5, "label": "cache on"}]]
+
+
 def test_long_series_are_thinned_to_their_extremes_and_say_so() -> None:
     values = np.full(10_000, 100.0)
     values[4321], values[8765] = 900.0, 1.0

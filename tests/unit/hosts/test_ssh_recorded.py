@@ -28,6 +28,8 @@ from support.waiting import PATIENCE, gone, recorded_events, until
 
 FRAMES = Path(__file__).parents[2] / "support/frames.py"
 
+pytestmark = pytest.mark.real
+
 
 @pytest.fixture(scope="module")
 def far_side(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshOptions]:
@@ -237,7 +239,6 @@ direct = 1
 """
 
 
-@pytest.mark.real
 def test_a_study_records_there_what_it_would_here(far_side: SshOptions, fio: str, tmp_path: Path) -> None:
     """The block layer, system calls and fio's own log of every I/O agree on how many there were."""
     with ext4_in_memory(tmp_path) as (_, point):
@@ -262,7 +263,6 @@ def test_a_study_records_there_what_it_would_here(far_side: SshOptions, fio: str
     nothing_is_left()
 
 
-@pytest.mark.real
 def test_every_request_there_is_recorded_here(far_side: SshOptions, fio: str, tmp_path: Path) -> None:
     report = tmp_path / "fio.json"
     load = ["fio", "--name=j", "--rw=randread", "--bs=4k", "--ioengine=io_uring", "--iodepth=16", "--direct=1", "--runtime=2",

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.compare.compare import compare
 from iolab.errors import FormatError
-from iolab.results.marks import FILE, Mark, read_marks
+from iolab.results.marks import FILE, Mark, read_marks, seconds_of
 from iolab.results.model import Run, RunPlan, Series
 from iolab.results.windows import window_runs
 from iolab.verdict import Verdict
@@ -106,6 +106,14 @@ def test_damaged_marks_are_an_error_of_the_file_and_cost_the_run_its_windows(tmp
     with pytest.raises(FormatError, match=r"marks\.jsonl:1: is no mark"):
         read_marks(run.evidence)
     assert window_runs([run], falling) == []
+
+
+def test_seconds_of_marks_inside_the_window(tmp_path: Path) -> None:
+    run = marked(tmp_path, 1, [at(5.5, "on"), at(99, "late"), at(-1, "early")])
+    assert seconds_of(run.evidence, run.plan.window) == [(5.5, "on")]
+    assert seconds_of(run.evidence, None) == []
+    (run.evidence / FILE).write_text("garbage\n")
+    assert seconds_of(run.evidence, run.plan.window) == []
 
 
 def test_a_torn_last_mark_is_left_out(tmp_path: Path) -> None:

@@ -278,8 +278,8 @@ LIMITS = {"recording": "rec", "bytes": None, "cpu_share": None, "retention": {}}
 
 @pytest.mark.parametrize(("way", "body", "status", "said"), [
     ("limits", {"recording": "rec"}, 400, "bytes"), ("limits", {**LIMITS, "bytes": 0}, 400, "bytes"),
-    ("limits", {**LIMITS, "cpu_share": 7}, 400, "a share of all CPU time"), ("limits", {**LIMITS, "cpu_share": "all"}, 400, "cpu_share"),
-    ("limits", {**LIMITS, "retention": {"1d": 5}}, 400, "there is no tier"), ("limits", {**LIMITS, "retention": {"1s": -1}}, 400, "1s"),
+    ("limits", {**LIMITS, "cpu_share": 7}, 400, "cpu_share"), ("limits", {**LIMITS, "cpu_share": "all"}, 400, "cpu_share"),
+    ("limits", {**LIMITS, "retention": {"1d": 5}}, 400, "'1s', '1m' or '1h'"), ("limits", {**LIMITS, "retention": {"1s": -1}}, 400, "1s"),
     ("limits", {**LIMITS, "retention": {"1s": 10**9}}, 400, "at least as long"),
     ("limits", {**LIMITS, "recording": "../x"}, 404, "no recording"),
     ("limits", {**LIMITS, "recording": "t.csv"}, 400, "of a trace nothing is kept"), ("limits", {**LIMITS, "more": 1}, 400, "more"),

@@ -78,6 +78,7 @@ def with_known(found: dict[str, Any]) -> dict[str, Any]:
         models[name]["properties"]["recording"] = {"const": "rec"}
         models[name]["properties"]["statistic"] = {"const": "io.ops[op]"}
     models["KeepAdd"]["properties"]["backfill"] = {"const": True}
+    models["KeepLimits"]["properties"] |= {"recording": {"const": "rec"}, "retention": {"enum": [{}, {"1s": 3600}, {"1h": 10**8}]}}
     return found
 
 

@@ -28,7 +28,8 @@ def test_the_job_file_has_what_was_given_and_what_iolab_adds() -> None:
     assert text(workload("90s", "500ms", rw="randwrite", direct=True, overwrite=False, bs="4k", numjobs=4)) == {
         "directory": "/x", "runtime": "90s", "time_based": "1", "group_reporting": "1", "write_bw_log": "fio",
         "write_iops_log": "fio", "log_avg_msec": "1000", "log_unix_epoch": "1", "per_job_logs": "0", "ramp_time": "500ms",
-        "size": "1m", "rw": "randwrite", "direct": "1", "overwrite": "0", "bs": "4k", "numjobs": "4"}
+        "write_lat_log": "fio", "disable_slat": "1", "size": "1m", "rw": "randwrite", "direct": "1", "overwrite": "0", "bs": "4k",
+        "numjobs": "4"}
 
 
 def test_a_colon_in_the_directory_is_no_separator() -> None:

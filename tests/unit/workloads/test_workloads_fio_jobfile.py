@@ -91,7 +91,7 @@ def test_a_published_job_runs_as_it_is_but_for_what_fio_and_the_target_decide() 
         "directory": "/x", "runtime": "180s", "group_reporting": "1", "rw": "write", "kb_base": "1024", "bs": "128k", "size": "2m",
         "iodepth": "1", "numjobs": "1", "buffer_compress_percentage": "100", "refill_buffers": "1", "buffer_compress_chunk": "131072",
         "buffer_pattern": "0xdeadbeef", "end_fsync": "1", "write_bw_log": "fio", "write_iops_log": "fio", "log_avg_msec": "1000",
-        "log_unix_epoch": "1", "per_job_logs": "0"}}
+        "log_unix_epoch": "1", "per_job_logs": "0", "write_lat_log": "fio", "disable_slat": "1"}}
     assert load.load().runtime == 180.0
     assert load.load().facts["time_based"] is False
     assert load.job(Place("/x")).files["given.fio"] == WRITE_TEST

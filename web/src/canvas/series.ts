@@ -5,18 +5,25 @@ const WIDTH = 560;
 const HEIGHT = 96;
 const TOTAL = "all";
 
-/** A run's per-second series as strips on one time axis; stalls are shaded, a second without data breaks the line. */
+/** A run's per-second series as strips on one time axis; stalls are shaded, a second without data breaks the line, what was done meanwhile is a rule. */
 export function seriesSpec(run: RunDetail, times: readonly number[][]): TopLevelSpec {
 	const ends = run.strips.flatMap((strip) => strip.lines.map((line) => times[line.time]?.at(-1) ?? 0));
 	const domain = [0, Math.max(1, ...ends)];
 	return {
-		vconcat: run.strips.map((strip, i) => stripSpec(strip, run, times, domain, i === run.strips.length - 1)),
+		vconcat: run.strips.map((strip, i) => stripSpec(strip, run, times, domain, i === 0, i === run.strips.length - 1)),
 		spacing: 14,
 		resolve: { scale: { color: "shared", x: "shared" } },
 	} as unknown as TopLevelSpec;
 }
 
-function stripSpec(strip: Strip, run: RunDetail, times: readonly number[][], domain: number[], last: boolean) {
+function stripSpec(
+	strip: Strip,
+	run: RunDetail,
+	times: readonly number[][],
+	domain: number[],
+	first: boolean,
+	last: boolean,
+) {
 	const values = strip.lines.flatMap((line) =>
 		line.values.map((value, i) => ({ second: times[line.time]?.[i] ?? null, value, device: line.device || TOTAL })),
 	);
@@ -56,6 +63,21 @@ function stripSpec(strip: Strip, run: RunDetail, times: readonly number[][], dom
 	}
 	if (strip.lines.some((line) => line.device === "")) {
 		layers.push({ transform: [whole], mark: { type: "line", strokeWidth: 1.8, style: "whole" }, encoding: { x, y } });
+	}
+	if (run.marks.length > 0) {
+		const data = { values: run.marks.map(([second, label]) => ({ second, label })) };
+		layers.push({
+			data,
+			mark: { type: "rule", strokeDash: [2, 3], strokeWidth: 1.4, style: "faint" },
+			encoding: { x, tooltip: { field: "label", type: "nominal", title: "done then" } },
+		});
+		if (first) {
+			layers.push({
+				data,
+				mark: { type: "text", fontSize: 10, align: "right", baseline: "bottom", angle: 270, dx: -4, dy: -3 },
+				encoding: { x, y: { value: 4 }, text: { field: "label", type: "nominal" } },
+			});
+		}
 	}
 	layers.push({ mark: { type: "point", opacity: 0, size: 60 }, encoding: { x, y, tooltip } });
 	return {

@@ -193,7 +193,10 @@ export interface RunColumn {
 	texts: string[] | null;
 }
 
-/** One run. `observations` are (metric, value, file, field, original value) as places in `Details.texts`. */
+/**
+ * One run. `observations` are (metric, value, file, field, original value) as places in `Details.texts`; `spans` are stalls and `marks`
+ * what was done meanwhile, in seconds since the window's start.
+ */
 export interface RunDetail {
 	reasons: RunReason[];
 	facts: [string, string][];
@@ -204,6 +207,7 @@ export interface RunDetail {
 	assumptions: string[];
 	strips: Strip[];
 	spans: [number, number][];
+	marks: [number, string][];
 }
 
 /**
