@@ -269,7 +269,11 @@ def test_a_file_system_that_comes_and_goes(place: Path) -> None:
                 until(lambda: subprocess.run(["umount", str(mounted)], capture_output=True, check=False).returncode == 0,
                       "the probe to let go")
 
-    events, _ = recorded(work, began=probes.append)
+    try:
+        events, _ = recorded(work, began=probes.append)
+    finally:
+        # gone already, unless something went wrong
+        subprocess.run(["umount", str(mounted)], capture_output=True, check=False)
     assert len(busy) <= 1, "the probe keeps no mount busy"
     found = [row for row in rows(events, op="write", process="dd") if str(events["file"][row]).startswith(f"{mounted}/")]
     assert len({events["file"][row] for row in found}) >= 9

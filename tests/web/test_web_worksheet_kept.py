@@ -68,6 +68,9 @@ def test_limits_are_set(page: Any, place: Path) -> None:
     page.get_by_label("Days by the hour").fill("400")
     picture(page, "kept-limits")
     page.get_by_role("button", name="Set limits").click()
+    page.get_by_role("button", name="what is beyond goes now").wait_for()
+    assert limits(place)["retention"]["1s"] == 7 * 86400, "less is kept only when that is meant"
+    page.get_by_role("button", name="what is beyond goes now").click()
     expect(page.locator(".page > p.quiet").first).to_contain_text("by the second for 12 hours, by the minute for 14 days")
     found = limits(place)
     assert (found["bytes"], found["cpu_share"]) == (1234567891, pytest.approx(0.025)), "what was not touched stays as it was, to the byte"
@@ -77,6 +80,7 @@ def test_limits_are_set(page: Any, place: Path) -> None:
     expect(page.get_by_label("Size in GiB")).to_have_attribute("placeholder", "no limit")
     page.get_by_label("Days by the minute").fill("0.1")
     page.get_by_role("button", name="Set limits").click()
+    page.get_by_role("button", name="what is beyond goes now").click()
     expect(page.locator(".problem")).to_contain_text("longer sums are kept at least as long")
     assert limits(place)["bytes"] is None
     assert limits(place)["retention"]["1m"] == 14 * 86400

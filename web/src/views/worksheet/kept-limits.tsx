@@ -22,9 +22,19 @@ export function stays(limits: KeptLimits, tier: string): string {
 	return Number.isInteger(days) ? `${days} day${days === 1 ? "" : "s"}` : lengthWords(seconds * 1e9);
 }
 
-/** Limits as a sentence with blanks; an empty one is no limit. What is not changed is sent as it was, to the byte. */
+/** Whether something that is kept now could be beyond what is asked for. */
+function lessens(now: KeptLimits, asked: Limits): boolean {
+	const ages = TIERS.some(({ tier }) => (asked.retention?.[tier] ?? 0) < (now.retention[tier] ?? 0));
+	return ages || (asked.bytes ?? Number.POSITIVE_INFINITY) < (now.bytes ?? Number.POSITIVE_INFINITY);
+}
+
+/**
+ * Limits as a sentence with blanks; an empty one is no limit. What is not changed is sent as it was, to the byte. Where less would be
+ * kept than before it asks whether that is meant: what is beyond a limit goes at once.
+ */
 export function LimitsForm({ limits, set }: { limits: KeptLimits; set: (limits: Limits) => Promise<boolean> }) {
 	const [draft, setDraft] = useState<Record<string, string>>({});
+	const [sure, setSure] = useState(false);
 	const shown = (value: number | null) => (value === null ? "" : String(Number(value.toPrecision(6))));
 	const blank = (label: string, name: string, now: number | null, unit: number, more: object = {}) => (
 		<input
@@ -34,7 +44,10 @@ export function LimitsForm({ limits, set }: { limits: KeptLimits; set: (limits: 
 			step="any"
 			style={{ width: "7em" }}
 			value={draft[name] ?? shown(now === null ? null : now / unit)}
-			onInput={(event) => setDraft({ ...draft, [name]: event.currentTarget.value })}
+			onInput={(event) => {
+				setDraft({ ...draft, [name]: event.currentTarget.value });
+				setSure(false);
+			}}
 			{...more}
 		/>
 	);
@@ -58,7 +71,9 @@ export function LimitsForm({ limits, set }: { limits: KeptLimits; set: (limits: 
 					cpu_share: said("cpu", limits.cpu_share, 0.01),
 					retention: Object.fromEntries(retention) as Record<string, number>,
 				};
-				if (await set(all)) setDraft({});
+				const asks = !sure && lessens(limits, all);
+				setSure(asks);
+				if (!asks && (await set(all))) setDraft({});
 			}}
 		>
 			All of them may take {blank("Size in GiB", "bytes", limits.bytes, GIB, { placeholder: "no limit" })} GiB on disk
@@ -70,7 +85,7 @@ export function LimitsForm({ limits, set }: { limits: KeptLimits; set: (limits: 
 					{blank(`Days by the ${name}`, tier, limits.retention[tier] ?? 0, DAY_S, { required: true })} days
 				</span>
 			))}
-			. <button type="submit">Set limits</button>
+			. <button type="submit">{sure ? "Set them: what is beyond goes now" : "Set limits"}</button>
 			{limits.pending && <span class="quiet"> The recorder has not taken them up yet.</span>}
 		</form>
 	);
