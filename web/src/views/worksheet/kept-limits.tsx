@@ -73,7 +73,11 @@ export function LimitsForm({ limits, set }: { limits: KeptLimits; set: (limits: 
 				};
 				const asks = !sure && lessens(limits, all);
 				setSure(asks);
-				if (!asks && (await set(all))) setDraft({});
+				const sent = draft;
+				if (!asks && (await set(all))) {
+					// what was written meanwhile stays
+					setDraft((now) => Object.fromEntries(Object.entries(now).filter(([name, text]) => sent[name] !== text)));
+				}
 			}}
 		>
 			All of them may take {blank("Size in GiB", "bytes", limits.bytes, GIB, { placeholder: "no limit" })} GiB on disk
