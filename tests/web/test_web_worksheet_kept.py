@@ -13,6 +13,7 @@ from iolab.server.desk import desk_in
 from iolab.server.store import Store
 from iolab.statistics.kept import manage
 from iolab.statistics.kept.limits import limit, limits
+from support.browser import until
 from support.recordings import SECOND, START, events
 from support.service import serving
 from support.worksheet import picture, visited
@@ -76,14 +77,26 @@ def test_limits_are_set(page: Any, place: Path) -> None:
     assert (found["bytes"], found["cpu_share"]) == (1234567891, pytest.approx(0.025)), "what was not touched stays as it was, to the byte"
     assert found["retention"] == {"1s": 43200, "1m": 14 * 86400, "1h": 400 * 86400}
     page.get_by_label("Size in GiB").fill("")
+    page.get_by_label("Days by the hour").fill("401")
     page.get_by_role("button", name="Set limits").click()
-    expect(page.get_by_label("Size in GiB")).to_have_attribute("placeholder", "no limit")
+    until(page, lambda: limits(place)["bytes"] is None)
+    expect(page.locator(".page > p.quiet").first).to_contain_text("by the hour for 401 days")
     page.get_by_label("Days by the minute").fill("0.1")
     page.get_by_role("button", name="Set limits").click()
     page.get_by_role("button", name="what is beyond goes now").click()
     expect(page.locator(".problem")).to_contain_text("longer sums are kept at least as long")
     assert limits(place)["bytes"] is None
     assert limits(place)["retention"]["1m"] == 14 * 86400
+
+
+def test_limits_that_are_not_changed_are_those_that_hold_by_now(page: Any, place: Path) -> None:
+    page.get_by_label("Days by the hour").fill("400")
+    # changed elsewhere, which the page has not heard of when it sends its own
+    limit(place, {"bytes": 3 << 30, "cpu_share": None, "retention": {"1s": 86400}})
+    page.get_by_role("button", name="Set limits").click()
+    until(page, lambda: limits(place)["retention"]["1h"] == 400 * 86400)
+    found = limits(place)
+    assert (found["bytes"], found["cpu_share"], found["retention"]["1s"]) == (3 << 30, None, 86400)
 
 
 def test_what_is_old_is_dropped_by_tier_and_days(page: Any, place: Path) -> None:

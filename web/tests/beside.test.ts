@@ -2,9 +2,12 @@ import { describe, expect, it } from "vitest";
 import { Beside, type BesideLook, pairsOf } from "../src/canvas/beside";
 import { numberTicks } from "../src/canvas/numbers";
 import type { Change, Changes, StatisticFacts } from "../src/generated/api";
+import { graphOf } from "../src/model/worksheet";
+import { openMenu } from "../src/views/graph/acts";
 import { branchOf, devices, trail } from "../src/views/graph/branches";
 import { listedIn } from "../src/views/graph/contents";
 import { sourcesOf } from "../src/views/graph/drill";
+import { differenceOf, stateOf } from "../src/views/graph/state";
 import { rate } from "../src/views/graph/values";
 import { changeTitle, changeWords } from "../src/views/worksheet/compare";
 
@@ -66,6 +69,15 @@ describe("two times beside each other", () => {
 		expect(made.at(9e9, 0)).toBe(null);
 		const many = new Beside(look({ mode: "rainbow" }));
 		expect(many.at(3.5e9, 0)).toEqual({ read: "1/s, that time 9/s", write: "0/s, that time 0/s" });
+	});
+
+	it("have no rows, of which a menu could tell", () => {
+		const spec = { ...graphOf("io.ops[op]", "beside"), highlights: ["read"] };
+		const content = new Beside(look({ highlights: ["read"] }));
+		const box = { left: 0, top: 0, width: 100, height: 100 };
+		const drawn = { box, span: { from: 0, to: 4e9 }, zoom: 1, content, spec, marks: differenceOf(spec.id) };
+		openMenu({ ...drawn, moves: () => {}, draw: () => {} }, [10, 50], 10, 50);
+		expect(stateOf(spec.id).menu.value).toBe(null);
 	});
 
 	it("are told by how much they changed", () => {

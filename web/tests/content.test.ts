@@ -3,8 +3,8 @@ import type { Content } from "../src/canvas/content";
 import type { DrawnMap, Layers, StackAnswer } from "../src/generated/api";
 import type { HeatMapCounts, HeatMapGroup, PartCounts, SparseCounts } from "../src/generated/heatmap";
 import { Refusal } from "../src/model/ask";
-import { type GraphSpec, graphOf } from "../src/model/worksheet";
-import { mark } from "../src/views/graph/acts";
+import { EMPTY, type GraphSpec, graphOf, sheet } from "../src/model/worksheet";
+import { mark, zoomTo } from "../src/views/graph/acts";
 import { aboutOf, failed, foundOf, type Known, NOTHING } from "../src/views/graph/asked";
 import { contentOf, left, read, suits } from "../src/views/graph/contents";
 import { tellOutside } from "../src/views/graph/drawing";
@@ -130,8 +130,20 @@ describe("a content", () => {
 			[10, 10],
 			[50, 50],
 		]);
-		expect(stateOf(differenceOf(spec.id)).mark.value).not.toBe(null);
+		expect(stateOf(differenceOf(spec.id)).mark.value).toMatchObject({ mapped: false });
 		expect(stateOf(spec.id).mark.value).toBe(null);
+	});
+
+	it("is zoomed to the values of a marked map, whatever stands above it", () => {
+		const spec = graphOf("io.ops[latency]", "zoomed");
+		sheet.value = { ...EMPTY, graphs: [spec] };
+		stateOf(spec.id).content.value = contentOf(spec, stack, null, "#ccc");
+		const marked = { from: 0, until: 10, low: 1, high: 2 };
+		zoomTo(spec, { ...marked, mapped: false }, false);
+		expect(sheet.value.graphs[0]?.rows).toBe(null);
+		zoomTo(spec, { ...marked, mapped: true }, false);
+		expect(sheet.value.graphs[0]?.rows).toEqual({ low: 1, high: 2 });
+		sheet.value = EMPTY;
 	});
 
 	it("lists a selected second: a column, or what is asked for where it is none, and says what is not shown", () => {

@@ -190,6 +190,24 @@ describe("graphs that stand", () => {
 		await vi.advanceTimersByTimeAsync(10_000);
 		expect(asked).toHaveLength(1);
 	});
+	it("say that an answer can't be read, and don't ask again", async () => {
+		for (const [type, words] of [
+			["application/vnd.iolab.heat", "The service answered with no map."],
+			["application/json", "The service answered with something that is no answer."],
+		] as const) {
+			sheet.value = { ...sheet.value, graphs: [] };
+			asked = [];
+			vi.stubGlobal("fetch", async (url: string) => {
+				asked.push(url);
+				return new Response("{", { status: 200, headers: { "content-type": type } });
+			});
+			add("io.ops");
+			await rest();
+			expect([problemOf(spec()).value, unreachable.value]).toEqual([words, false]);
+			await vi.advanceTimersByTimeAsync(10_000);
+			expect(asked).toHaveLength(1);
+		}
+	});
 	it("show nothing of the recording or statistic that they showed before", async () => {
 		add("io.ops");
 		await rest();
@@ -272,6 +290,7 @@ describe("graphs that follow", () => {
 			Source.opened.at(-1)?.say("tick", tickOf(START + (600 + second) * SECOND));
 			await vi.advanceTimersByTimeAsync(1000);
 		}
+		expect(asked.length - before).toBeGreaterThanOrEqual(1);
 		expect(asked.length - before).toBeLessThanOrEqual(2);
 	});
 	it("stand while they are held, and the recording's end still moves", async () => {
@@ -378,6 +397,24 @@ describe("graphs that follow", () => {
 		}
 		expect(asked.length - before).toBeGreaterThanOrEqual(1);
 		expect(asked.length - before).toBeLessThanOrEqual(2);
+	});
+	it("with a longer time than a stream has are asked for at once when it is not the time that moved", async () => {
+		recordings.value = [{ ...served, live: true }];
+		sheet.value = { ...sheet.value, time: { live: 86_400 } };
+		add("io.ops");
+		await rest();
+		const ticked = async (second: number) => {
+			Source.opened.at(-1)?.say("tick", tickOf(START + (600 + second) * SECOND));
+			await vi.advanceTimersByTimeAsync(1000);
+			return asked.length;
+		};
+		const before = await ticked(1);
+		edit(spec().id, { overlays: true });
+		expect(await ticked(2)).toBe(before + 1);
+		expect(new URL(asked.at(-1) ?? "", "http://x").searchParams.get("lines")).toBeNull();
+		sheet.value = { ...sheet.value, time: { live: 7 * 86_400 } };
+		expect(await ticked(3)).toBe(before + 2);
+		expect(await ticked(4)).toBe(before + 2);
 	});
 	it("ask in whole columns", async () => {
 		recordings.value = [{ ...served, last_ns: START + 600.25 * SECOND, live: true }];

@@ -3,12 +3,12 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { inside, joined } from "../src/canvas/frame";
 import { flooring, leastOf, valuesOf } from "../src/canvas/lines";
 import type { Numbers } from "../src/canvas/numbers";
-import type { PercentilesAnswer, StackAnswer, StatisticFacts } from "../src/generated/api";
+import type { DrawnMap, PercentilesAnswer, StackAnswer, StatisticFacts } from "../src/generated/api";
 import { marks } from "../src/model/marks";
 import { askedOf, drawnOf, painterOf, paintersOf } from "../src/model/painters";
 import { unrecorded, unrecordedWords } from "../src/model/recorded";
 import { catalogue, graphOf, recordings, sheet, tick } from "../src/model/worksheet";
-import { contentOf } from "../src/views/graph/contents";
+import { contentOf, isLayered } from "../src/views/graph/contents";
 import { itemsOf } from "../src/views/graph/panel";
 
 const fact = (name: string): StatisticFacts => ({
@@ -84,6 +84,17 @@ const percentiles: PercentilesAnswer = {
 		{ key: "max", mean: 40e6, values: [300_000, null, null, null, 40e6] },
 	],
 };
+
+describe("values that are told apart", () => {
+	it("are those of a map that is asked for as one", () => {
+		const map = { kind: "map" } as DrawnMap;
+		const as = (painter: "" | "line" | "percentiles") =>
+			isLayered({ ...graphOf("io.ops[latency]", "t"), painter, by: "op", mode: "rainbow" }, map);
+		// the map that was shown stays until the line has its answer
+		expect([as(""), as("line"), as("percentiles")]).toEqual([true, false, false]);
+		expect(isLayered(graphOf("io.ops[latency]", "t"), null)).toBe(false);
+	});
+});
 
 describe("percentiles", () => {
 	const made = (scale: "" | "log" | "linear") => {

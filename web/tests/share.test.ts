@@ -17,7 +17,7 @@ import {
 	SECOND,
 	sheet,
 } from "../src/model/worksheet";
-import { questions } from "../src/views/worksheet/share";
+import { held, questions } from "../src/views/worksheet/share";
 
 const START = 1_700_000_000 * SECOND;
 const spec = (place: number): GraphSpec => sheet.value.graphs[place] as GraphSpec;
@@ -102,6 +102,29 @@ describe("a file that is shared", () => {
 			question("difference", { ...map, drawn: null, other_from: 1, other_to: 2 }),
 		];
 		expect(questions([...left, ...held])).toEqual(held);
+	});
+});
+
+describe("a file with more answers than it can hold", () => {
+	it("leaves out the oldest, and nothing of what is shown", () => {
+		add("io.ops[op=write][latency]");
+		add("io.bytes");
+		const map = wordsOf(spec(0));
+		const panel = (place: number) =>
+			question("query", { ...map, drawn: null, statistic: "io.ops[op=write][process]", interval: `${place}ns` });
+		const many = Array.from({ length: 600 }, (_, place) => panel(place));
+		const found = held(many);
+		expect(found).toHaveLength(256);
+		expect(found).toEqual(
+			expect.arrayContaining([
+				question("query", map),
+				question("query", wordsOf(spec(1))),
+				question("marks", { recording: "rec" }),
+				question("losses", { recording: "rec" }),
+				panel(599),
+			]),
+		);
+		expect(found).not.toContain(panel(0));
 	});
 });
 

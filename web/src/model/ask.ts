@@ -1,5 +1,6 @@
 import type { DrawnMap, PercentilesAnswer, Problem, SeriesAnswer, StackAnswer, Tick } from "../generated/api";
 import { decodeHeat, MEDIA_TYPE } from "./binary";
+import { messageOf } from "./errors";
 import { answerHeld, inlined } from "./offline";
 
 /** After so many ms is asked again what did not reach the service, or what it had no time for. */
@@ -60,8 +61,8 @@ export async function ask<T>(path: string, words: Words = {}, signal?: AbortSign
 			headers: { accept: `${MEDIA_TYPE}, application/json` },
 			signal: signal ?? null,
 		});
-		if (response.headers.get("content-type") === MEDIA_TYPE) return decodeHeat(await response.arrayBuffer()) as T;
-		return (await response.json()) as T;
+		const mapped = response.headers.get("content-type") === MEDIA_TYPE;
+		return decoded<T>(await response.arrayBuffer(), mapped, response.status);
 	} catch (error) {
 		known.delete(name);
 		throw error;
@@ -69,6 +70,15 @@ export async function ask<T>(path: string, words: Words = {}, signal?: AbortSign
 		const left = (underWay.get(name) ?? 1) - 1;
 		if (left > 0) underWay.set(name, left);
 		else underWay.delete(name);
+	}
+}
+
+/** A body as what it says. What can't be read is refused: asked again it would be the same. */
+function decoded<T>(body: ArrayBuffer, mapped: boolean, status: number): T {
+	try {
+		return (mapped ? decodeHeat(body) : JSON.parse(new TextDecoder().decode(body))) as T;
+	} catch (error) {
+		throw new Refusal(status, mapped ? messageOf(error) : inWords(null));
 	}
 }
 

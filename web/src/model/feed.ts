@@ -39,6 +39,13 @@ export function wordsOf(spec: GraphSpec): Words {
 /** The same without percentiles and mean where these are not shown. */
 const questionOf = (spec: GraphSpec): Words => ({ ...wordsOf(spec), lines: spec.overlays ? null : "false" });
 
+/** What a graph asks for but for the moments: the same while it only follows. */
+function formOf(spec: GraphSpec): string {
+	const { from: _, to: __, ...rest } = questionOf(spec);
+	const { time } = sheet.value;
+	return question("", { ...rest, live: spec.synced && "live" in time ? time.live : null });
+}
+
 /** Keep all graphs answered, by the stream as far as they follow what is recorded; what is returned ends it. */
 export function feed(): () => void {
 	const ends = [effect(renew), following(() => untracked(renew))];
@@ -59,8 +66,9 @@ function renew(): void {
 			live > 0 ? question("live", { recording, statistic: askedOf(spec), live }) : question("query", questionOf(spec));
 		const about = question("", { recording, statistic: spec.statistic, source: spec.source });
 		const other = held.about !== about;
-		if (held.asked === key || (!other && tooSoon(spec, held))) continue;
-		Object.assign(held, { asked: key, about });
+		const form = formOf(spec);
+		if (held.asked === key || (!other && held.form === form && tooSoon(spec, held))) continue;
+		Object.assign(held, { asked: key, about, form });
 		// what was asked of another statistic is of no use; of another time it is better than nothing
 		if (other) {
 			held.name.value = "";

@@ -9,6 +9,8 @@ export interface Held {
 	asked: string;
 	/** The recording, statistic and source of that. */
 	about: string;
+	/** The question without its moments: what follows and moves stays of one form. */
+	form: string;
 	/** When it began to move, in ms. */
 	moved: number;
 	/** When it was asked for, in ms. */
@@ -37,6 +39,7 @@ export function heldOf(id: string): Held {
 		waits: signal(false),
 		asked: "",
 		about: "",
+		form: "",
 		moved: 0,
 		at: 0,
 		name: signal(""),

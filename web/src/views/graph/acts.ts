@@ -81,7 +81,8 @@ export function mark(drawn: Drawn, [one, two]: [Point, Point]): void {
 			high: content.axis.high,
 		};
 	}
-	stateOf(drawn.marks).mark.value = { ...found, from: found.from + origin, until: found.until + origin };
+	const mapped = content.cells !== null;
+	stateOf(drawn.marks).mark.value = { ...found, mapped, from: found.from + origin, until: found.until + origin };
 }
 
 /** Corners over all of time that is shown. */
@@ -91,9 +92,9 @@ export const wide = ({ box }: Drawn, one: Point, two: Point): [Point, Point] => 
 ];
 
 /** Show the marked part alone: its values, and its time where that is wished. */
-export function zoomTo(spec: GraphSpec, { low, high, from, until }: Mark, inTime: boolean): void {
+export function zoomTo(spec: GraphSpec, { low, high, from, until, mapped }: Mark, inTime: boolean): void {
 	const state = stateOf(spec.id);
-	if (state.content.value instanceof Heat) edit(spec.id, { rows: { low, high } });
+	if (mapped) edit(spec.id, { rows: { low, high } });
 	if (inTime) setSpan(spec, round({ from, until }));
 	state.mark.value = null;
 }
@@ -131,10 +132,12 @@ export function openMenu(drawn: Drawn, [x, y]: Point, left: number, top: number)
 		state.menu.value = { x: left, y: top, about: { field, value: key } };
 		return;
 	}
-	const marked = stateOf(drawn.marks).mark.value;
 	const { cells } = content;
-	const row = cells ? placeOf(cells.edges, value) : -1;
-	const [low, high] = marked ? [marked.low, marked.high] : [cells?.edges[row] ?? value, cells?.edges[row + 1] ?? value];
+	// numbers beside each other have no rows
+	if (!cells) return;
+	const marked = stateOf(drawn.marks).mark.value;
+	const row = placeOf(cells.edges, value);
+	const [low, high] = marked ? [marked.low, marked.high] : [cells.edges[row] ?? value, cells.edges[row + 1] ?? value];
 	state.menu.value = { x: left, y: top, about: { field, low, high } };
 }
 

@@ -9,7 +9,7 @@ import type { SparseCounts } from "../../generated/heatmap";
 import type { Drawable } from "../../model/ask";
 import { wordsOf } from "../../model/feed";
 import { colours } from "../../model/heatmap";
-import { painterOf } from "../../model/painters";
+import { askedOf, hasPercentiles, painterOf } from "../../model/painters";
 import { follows, type GraphSpec } from "../../model/worksheet";
 import { useAsked, useRested } from "./asked";
 import { hues, type Item, stateOf } from "./state";
@@ -26,6 +26,10 @@ export function layerKeys(spec: GraphSpec, items: readonly Item[]): string[] {
 	return spec.highlights.slice(0, MOST_LAYERS);
 }
 
+/** Whether a graph is asked for as a map of its statistic: what it is painted as next may not be one. */
+export const isLayered = (spec: GraphSpec, answer: Drawable | null): boolean =>
+	answer?.kind === "map" && askedOf(spec) === spec.statistic && !hasPercentiles(spec);
+
 /** The maps of the keys that are highlighted, asked for with the graph's columns. */
 export function useLayers(
 	spec: GraphSpec,
@@ -36,7 +40,7 @@ export function useLayers(
 	waits: boolean;
 } {
 	const { items } = stateOf(spec.id);
-	const keys = answer?.kind === "map" ? layerKeys(spec, items.value) : [];
+	const keys = isLayered(spec, answer) ? layerKeys(spec, items.value) : [];
 	const base = useRested(() => wordsOf(spec), 120, [spec]);
 	const { top: _, drawn: __, ...words } = base;
 	const asked = useAsked<Layers>(

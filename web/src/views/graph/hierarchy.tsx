@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Hierarchy, Node, StackAnswer } from "../../generated/api";
 import { wordsOf } from "../../model/feed";
 import { TOP } from "../../model/following";
@@ -21,9 +21,18 @@ export function HierarchyView({ spec }: { spec: GraphSpec }) {
 	const field = pathField(spec);
 	const { branch } = stateOf(spec.id);
 	const path = branch.value;
+	const place = useRef<HTMLElement>(null);
+	const zoomed = useRef(false);
 	const setPath = (other: string) => {
+		zoomed.current = other !== path;
 		branch.value = other;
 	};
+	useLayoutEffect(() => {
+		// what had the focus may be gone with what is no longer shown
+		if (zoomed.current && document.activeElement === document.body)
+			place.current?.querySelector<HTMLElement>(".crumbs [aria-current]")?.focus();
+		zoomed.current = false;
+	}, [path]);
 	const base = useRested(() => wordsOf(spec), 150, [spec]);
 	const { recording, source, from, to } = base;
 	const statistic = brokenDown(spec.statistic, field);
@@ -46,7 +55,7 @@ export function HierarchyView({ spec }: { spec: GraphSpec }) {
 	if (!root) return <p class="quiet waiting">Adding up…</p>;
 	const shown = { spec, field, root, unit, path, onZoom: setPath };
 	return (
-		<section class="branches" aria-label={`${field}s of ${spec.statistic}`}>
+		<section ref={place} class="branches" aria-label={`${field}s of ${spec.statistic}`}>
 			<Crumbs root={root} path={path} onZoom={setPath} />
 			{spec.hierarchy === "icicle" ? <Icicle {...shown} /> : <Tree {...shown} />}
 			{flat.found && !flat.found.adds_up && (
@@ -89,6 +98,7 @@ function Crumbs({ root, path, onZoom }: Pick<Shown, "root" | "path" | "onZoom">)
 					class="small"
 					aria-current={i === way.length - 1 ? "true" : undefined}
 					onClick={() => onZoom(branch.path)}
+					onKeyDown={zoomKeys(root, path, branch, onZoom)}
 				>
 					{branch.name || "all"}
 				</button>
@@ -113,11 +123,15 @@ function Only({ branch, onZoom }: { branch: Branch; onZoom: (path: string) => vo
 	);
 }
 
+/** Whether a branch can be shown alone: one that holds nothing would leave nothing to see. */
+const holds = (branch: Branch): boolean => branch.children.length > 0;
+
 /** What keys do on a branch: z shows it alone, Z and Backspace what it lies in. */
 function zoomKeys(root: Branch, path: string, branch: Branch, onZoom: (path: string) => void) {
 	return (event: KeyboardEvent) => {
-		if (event.key === "z") onZoom(branch.path);
-		else if (event.key === "Z" || event.key === "Backspace") onZoom(trail(root, path).at(-2)?.path ?? "");
+		if (event.key === "z") {
+			if (holds(branch)) onZoom(branch.path);
+		} else if (event.key === "Z" || event.key === "Backspace") onZoom(trail(root, path).at(-2)?.path ?? "");
 		else return;
 		event.preventDefault();
 		event.stopPropagation();
@@ -169,7 +183,7 @@ function Twig({ branch, depth, ...shown }: Shown & { branch: Branch; depth: numb
 	const { spec, field, root, unit, path, onZoom } = shown;
 	const [open, setOpen] = useState(depth === 0);
 	const { chosen, ...does } = acts(spec, field, branch);
-	const inner = branch.children.length > 0;
+	const inner = holds(branch);
 	return (
 		<li>
 			<span class="twig">
@@ -189,6 +203,7 @@ function Twig({ branch, depth, ...shown }: Shown & { branch: Branch; depth: numb
 					aria-pressed={chosen}
 					title={branch.path}
 					{...does}
+					onDblClick={() => inner && onZoom(branch.path)}
 					onKeyDown={zoomKeys(root, path, branch, onZoom)}
 				>
 					{branch.name}
@@ -259,7 +274,7 @@ function Part({ slice, ...shown }: { slice: Slice } & Shown) {
 	const { branch, from, to, depth } = slice;
 	const { chosen, ...does } = acts(spec, field, branch);
 	const said = `${branch.path || "all"}: ${words(branch.total, unit)}, ${percent(branch.total / (root.total || 1))}`;
-	const zooms = branch.children.length > 0 && depth > 0;
+	const zooms = holds(branch) && depth > 0;
 	return (
 		<div
 			class="place"
@@ -274,7 +289,7 @@ function Part({ slice, ...shown }: { slice: Slice } & Shown) {
 				aria-label={said}
 				aria-pressed={chosen}
 				{...does}
-				onDblClick={() => onZoom(depth === 0 ? "" : branch.path)}
+				onDblClick={() => (depth === 0 || zooms) && onZoom(depth === 0 ? "" : branch.path)}
 				onKeyDown={zoomKeys(root, path, branch, onZoom)}
 			>
 				{branch.name || "all"}

@@ -10,6 +10,8 @@ export interface Mark {
 	until: number;
 	low: number;
 	high: number;
+	/** Whether it is of a map, whose values it narrows. */
+	mapped?: boolean;
 }
 
 /** A menu of steps, and where it is open (CSS pixels of the window). */

@@ -12,7 +12,7 @@ import { answerOf, wordsOf } from "../../model/feed";
 import { TOP } from "../../model/following";
 import { breakdownOf } from "../../model/names";
 import { lengthOf, spanWords } from "../../model/times";
-import { type GraphSpec, sheet, spanOf, whole } from "../../model/worksheet";
+import { follows, type GraphSpec, sheet, spanOf, whole } from "../../model/worksheet";
 import { useAsked, useRested } from "../graph/asked";
 import { choose, Swatch, walk } from "../graph/list";
 import { differenceOf, stateOf } from "../graph/state";
@@ -20,11 +20,16 @@ import { TimeGraph } from "../graph/time-graph";
 import { counted, percent, rate, rowWords } from "../graph/values";
 import { WhoIsThis } from "../graph/who";
 
+/** While it follows it is asked for so many ms apart at least. */
+const FOLLOWING = 2000;
+
 /** A graph beside another time: of a heat map what there is more and less of, of numbers both times over each other. */
 export function DifferenceView({ spec }: { spec: GraphSpec }) {
 	const words = useRested(() => compared(spec), 120, [spec]);
-	const { found, problem } = useAsked<Difference | ChangesAnswer>("difference", words, 60);
-	const content = useMemo(() => found && contentOf(spec, found), [spec, found]);
+	const { found, problem } = useAsked<Difference | ChangesAnswer>("difference", words, follows.value ? FOLLOWING : 60);
+	// its colours are those of the graph, which may be painted later
+	const painted = found?.kind === "changes" ? stateOf(spec.id).content.value : null;
+	const content = useMemo(() => found && contentOf(spec, found), [spec, found, painted]);
 	const other = sheet.value.compare;
 	if (!other || !answerOf(spec).value) return null;
 	if (!compared(spec)) return <p class="quiet">Nothing to compare with: the recording's clock begins later.</p>;

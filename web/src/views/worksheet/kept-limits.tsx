@@ -12,8 +12,34 @@ export const TIERS = [
 	{ tier: "1h", name: "hour", goes: "by the second, minute and hour" },
 ] as const;
 
-/** What is asked for: all of it. */
-export type Limits = Omit<KeepLimits, "recording">;
+/** What is asked for: what is not named stays as it is. */
+export type Limits = Partial<Omit<KeepLimits, "recording">>;
+
+/** What was written into the blanks, by their names. */
+export type Draft = Readonly<Record<string, string>>;
+
+/** A limit as its blank shows it. */
+const shown = (value: number | null, unit: number) =>
+	value === null ? "" : String(Number((value / unit).toPrecision(6)));
+
+/** The limits that a draft makes others than they are. */
+export function changesOf(limits: KeptLimits, draft: Draft): Limits {
+	const said = (name: string, now: number | null, unit: number) => {
+		const text = draft[name];
+		if (text === undefined || text === shown(now, unit)) return undefined;
+		return text === "" ? null : Number(text) * unit;
+	};
+	const [size, share] = [said("bytes", limits.bytes, GIB), said("cpu", limits.cpu_share, 0.01)];
+	const tiers = TIERS.flatMap(({ tier }) => {
+		const seconds = said(tier, limits.retention[tier] ?? 0, DAY_S);
+		return seconds === undefined ? [] : [[tier, Math.round(seconds ?? 0)] as const];
+	});
+	return {
+		...(size === undefined ? {} : { bytes: size === null ? null : Math.round(size) }),
+		...(share === undefined ? {} : { cpu_share: share }),
+		retention: Object.fromEntries(tiers),
+	};
+}
 
 /** For how long a tier stays, in words: in days as long as these are whole. */
 export function stays(limits: KeptLimits, tier: string): string {
@@ -24,18 +50,20 @@ export function stays(limits: KeptLimits, tier: string): string {
 
 /** Whether something that is kept now could be beyond what is asked for. */
 function lessens(now: KeptLimits, asked: Limits): boolean {
-	const ages = TIERS.some(({ tier }) => (asked.retention?.[tier] ?? 0) < (now.retention[tier] ?? 0));
+	const ages = Object.entries(asked.retention ?? {}).some(([tier, seconds]) => seconds < (now.retention[tier] ?? 0));
 	return ages || (asked.bytes ?? Number.POSITIVE_INFINITY) < (now.bytes ?? Number.POSITIVE_INFINITY);
 }
 
 /**
- * Limits as a sentence with blanks; an empty one is no limit. What is not changed is sent as it was, to the byte. Where less would be
- * kept than before it asks whether that is meant: what is beyond a limit goes at once.
+ * Limits as a sentence with blanks; an empty one is no limit. Only what is changed is set. Where less would be kept than before it asks
+ * whether that is meant, of the limits as they are then: what is beyond a limit goes at once.
  */
 export function LimitsForm({ limits, set }: { limits: KeptLimits; set: (limits: Limits) => Promise<boolean> }) {
-	const [draft, setDraft] = useState<Record<string, string>>({});
-	const [sure, setSure] = useState(false);
-	const shown = (value: number | null) => (value === null ? "" : String(Number(value.toPrecision(6))));
+	const [draft, setDraft] = useState<Draft>({});
+	/** The limits of which it asks whether less is meant. */
+	const [asks, setAsks] = useState("");
+	const now = JSON.stringify([limits.bytes, limits.cpu_share, limits.retention]);
+	const sure = asks === now;
 	const blank = (label: string, name: string, now: number | null, unit: number, more: object = {}) => (
 		<input
 			type="number"
@@ -43,38 +71,25 @@ export function LimitsForm({ limits, set }: { limits: KeptLimits; set: (limits: 
 			min={0}
 			step="any"
 			style={{ width: "7em" }}
-			value={draft[name] ?? shown(now === null ? null : now / unit)}
+			value={draft[name] ?? shown(now, unit)}
 			onInput={(event) => {
 				setDraft({ ...draft, [name]: event.currentTarget.value });
-				setSure(false);
+				setAsks("");
 			}}
 			{...more}
 		/>
 	);
-	const said = (name: string, now: number | null, unit: number) => {
-		const text = draft[name];
-		return text === undefined ? now : text === "" ? null : Number(text) * unit;
-	};
 	return (
 		<form
 			class="sentence"
 			data-limits
 			onSubmit={async (event) => {
 				event.preventDefault();
-				const size = said("bytes", limits.bytes, GIB);
-				const retention = TIERS.map(({ tier }) => [
-					tier,
-					Math.round(said(tier, limits.retention[tier] ?? 0, DAY_S) ?? 0),
-				]);
-				const all = {
-					bytes: size === null ? null : Math.round(size),
-					cpu_share: said("cpu", limits.cpu_share, 0.01),
-					retention: Object.fromEntries(retention) as Record<string, number>,
-				};
-				const asks = !sure && lessens(limits, all);
-				setSure(asks);
+				const changes = changesOf(limits, draft);
+				const doubtful = !sure && lessens(limits, changes);
+				setAsks(doubtful ? now : "");
 				const sent = draft;
-				if (!asks && (await set(all))) {
+				if (!doubtful && (await set(changes))) {
 					// what was written meanwhile stays
 					setDraft((now) => Object.fromEntries(Object.entries(now).filter(([name, text]) => sent[name] !== text)));
 				}

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { quantity } from "../../canvas/ticks";
 import type { KeepPrune, Kept, KeptFacts } from "../../generated/api";
 import { ask, tell } from "../../model/ask";
@@ -18,29 +18,53 @@ type Older = Omit<KeepPrune, "recording" | "statistic">;
 /** Statistics that outlive the events: since when, how large, what they cost; paused, gone on with, pruned, dropped, added. */
 export function KeptPage() {
 	const { recording } = sheet.value;
-	const [found, setFound] = useState<Kept | null>(null);
+	const [answered, setAnswered] = useState<Kept | null>(null);
+	const found = answered?.recording === recording ? answered : null;
 	const [problem, setProblem] = useState("");
 	const [refusal, setRefusal] = useState("");
-	const attempt = async (act: () => Promise<Kept>, say: (words: string) => void) => {
+	const changes = useRef(0);
+	const attempt = async (act: () => Promise<Kept>, say: (words: string) => void, late = () => false) => {
+		// what comes of a recording that is shown no more says nothing about this one
+		const shown = () => sheet.peek().recording === recording;
 		try {
-			setFound(await act());
-			say("");
+			const answer = await act();
+			if (shown() && !late()) setAnswered(answer);
+			if (shown()) say("");
 			return true;
 		} catch (error) {
-			say(messageOf(error));
+			if (shown()) say(messageOf(error));
 			return false;
 		}
 	};
-	const look = () => attempt(() => ask<Kept>("kept", { recording }), setProblem);
+	const look = () => {
+		const before = changes.current;
+		// what was looked at before a change tells no more what is
+		return attempt(
+			() => ask<Kept>("kept", { recording }),
+			setProblem,
+			() => changes.current !== before,
+		);
+	};
+	const change = (path: string, words: object) =>
+		tell<Kept>("POST", path, { recording, ...words }).finally(() => {
+			changes.current++;
+		});
 	useEffect(() => {
+		setProblem("");
+		setRefusal("");
 		void look();
 		const timer = setInterval(look, EVERY);
 		return () => clearInterval(timer);
 	}, [recording]);
 	const act = (action: string, statistic: string, more: object = {}) =>
-		attempt(() => tell<Kept>("POST", `kept/${action}`, { recording, statistic, ...more }), setRefusal);
-	const limit = (limits: Limits) =>
-		attempt(() => tell<Kept>("POST", "kept/limits", { recording, ...limits }), setRefusal);
+		attempt(() => change(`kept/${action}`, { statistic, ...more }), setRefusal);
+	const limit = (wanted: Limits) =>
+		attempt(async () => {
+			// size and share are set together: what is not changed is what holds by now
+			const now = await ask<Kept>("kept", { recording });
+			const { bytes = null, cpu_share = null } = now.limits ?? {};
+			return change("kept/limits", { bytes, cpu_share, retention: {}, ...wanted });
+		}, setRefusal);
 	const { kept, limits } = found ?? { kept: null, limits: null };
 	return (
 		<div class="page">

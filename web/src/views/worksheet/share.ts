@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import type { Sharing } from "../../generated/api";
-import { asked, tell, waiting } from "../../model/ask";
+import { asked, question, tell, waiting } from "../../model/ask";
 import { messageOf } from "../../model/errors";
 import { waitsOf, wordsOf } from "../../model/feed";
 import { fileName, offer } from "../../model/files";
@@ -31,7 +31,7 @@ export async function shareSheet(): Promise<void> {
 		await settled();
 		const page = await tell<string>("POST", "share", {
 			worksheet: unselected(sheet.value),
-			questions: [...new Set(questions(asked()).map(heldName))].slice(-MOST),
+			questions: held(asked()),
 		} satisfies Sharing);
 		offer(fileName(sheet.value.name || sheet.value.recording, "html"), new Blob([page], { type: "text/html" }));
 	} catch (error) {
@@ -51,6 +51,17 @@ async function settled(): Promise<void> {
 		const waits = sheet.value.graphs.some((each) => waitsOf(each).value) || questions(waiting()).length > 0;
 		if (waits) quiet = Date.now();
 	}
+}
+
+/** What a file asks for of these questions, by the names under which it holds the answers: what is shown is last, which is never cut. */
+export function held(names: readonly string[]): string[] {
+	const { recording, graphs } = sheet.value;
+	const shown = [
+		...["marks", "losses"].map((path) => question(path, { recording })),
+		...graphs.map((each) => question("query", wordsOf(each))),
+	].map(heldName);
+	const others = questions(names).map(heldName);
+	return [...new Set([...shown, ...others.toReversed()])].slice(0, MOST).toReversed();
 }
 
 /** Of these questions those of the recording, the time and the graphs that are shown now. */
