@@ -62,6 +62,54 @@ def test_what_went_wrong_shows_in_the_exit_code_though_nobody_reads_it(tmp_path:
     assert done.returncode == 3
 
 
+CALLS = """
+import os, sys
+from iolab.cli import main, record
+from iolab.cli.options import say
+class Group:
+    def main(self, **_):
+        screen = record._Screen(None, None, False)
+        screen._tty = {tty}
+        screen._draw('a line') if screen._tty else say('a line')
+        say('words')
+        say('more words')
+        if {printed}:
+            sys.stdout.write('held back')
+        return 5
+main.group = Group()
+sys.exit(main.run([]))
+"""
+
+
+@pytest.mark.parametrize("tty", [False, True])
+@pytest.mark.parametrize("printed", [False, True])
+@pytest.mark.parametrize("closed", ["", "1", "2", "12"])
+def test_words_end_nothing_and_the_exit_code_stays(tty: bool, printed: bool, closed: str) -> None:
+    """`closed`: descriptors that are not there at all; of the others the reader is gone."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    code = CALLS.format(tty=tty and "2" not in closed, printed=printed and "1" not in closed)
+    shut = " ".join(f"{number}>&-" for number in closed)
+    try:
+        # -E: what is printed is held back, whatever the environment says
+        done = subprocess.run(["bash", "-c", f'exec "$0" -E -c "$1" {shut}', sys.executable, code], stdout=writing, stderr=writing,
+                              check=False, timeout=120)
+    finally:
+        os.close(writing)
+    assert done.returncode == 5
+
+
+def test_a_study_goes_on_where_nobody_reads_its_words() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    code = "import sys; from iolab.cli.progress import Words; w = Words(); w.print('one'); w.print('two'); print('data'); sys.exit(5)"
+    try:
+        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=writing, text=True, check=False, timeout=120)
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stdout) == (5, "data\n")
+
+
 def test_another_pipe_that_breaks_is_one(monkeypatch: pytest.MonkeyPatch, recording: Path) -> None:
     from iolab.cli.main import run
     from iolab.statistics.kept import manage

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import select
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import click
+
+from .options import hush, say
 
 COMMANDS = {
     "run": ("run", "make", "Do a study: every cell of it, block by block, with what watches it."),
@@ -105,50 +106,55 @@ def run(args: list[str]) -> int:
     debug = "--debug" in args
     try:
         result: Any = group.main(args=[arg for arg in args if arg != "--debug"], prog_name="iolab", standalone_mode=False)
-        # what is still held back is written here, not by the interpreter as it ends
-        sys.stdout.flush()
-        return result if isinstance(result, int) else 0
+        code = result if isinstance(result, int) else 0
+        _flush()
+        return code
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
         where = f"{error.ctx.command_path}: " if isinstance(error, click.UsageError) and error.ctx else ""
-        _say(f"iolab: {where}{error.format_message()} (see --help)".replace("iolab: iolab ", "iolab "))
+        say(f"iolab: {where}{error.format_message()} (see --help)".replace("iolab: iolab ", "iolab "))
         return 2
     except (KeyboardInterrupt, click.Abort):
-        _say("iolab: interrupted")
+        say("iolab: interrupted")
         return 130
     except (_PipeClosedError, BrokenPipeError) as error:
-        if not _readers_gone():
-            # it was another pipe than those that we print to
+        if not _reader_gone():
+            # it was another pipe than the one that we print to
             raise (error.__cause__ or error) from None
         return 0
     except IolabError as error:
         if debug:
             raise
-        _say(f"iolab: {error}")
+        say(f"iolab: {error}")
         return error.exit_code
     except OSError as error:
         if debug or error.filename is None:
             raise
-        _say(f"iolab: {error.filename}: {error.strerror}")
+        say(f"iolab: {error.filename}: {error.strerror}")
         return 1
 
 
-def _say(words: str) -> None:
-    """What went wrong, to stderr; where nobody reads that, the exit code tells alone."""
+def _flush() -> None:
+    """What is still held back is written here, not by the interpreter as it ends; a reader that is gone doesn't change the exit code."""
+    if sys.stdout is None:
+        return
     try:
-        click.echo(words, err=True)
+        sys.stdout.flush()
     except BrokenPipeError:
-        _readers_gone()
+        _reader_gone()
 
 
-def _readers_gone() -> bool:
-    """Whether who read what is printed (head, less) has seen enough. Nothing is left to say to it then, and that is no failure."""
-    gone = False
-    for stream in (sys.stdout, sys.stderr):
-        watch = select.poll()
-        watch.register(stream.fileno(), 0)
-        if any(event & (select.POLLERR | select.POLLHUP) for _, event in watch.poll(0)):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-            gone = True
-    return gone
+def _reader_gone() -> bool:
+    """Whether who read what is printed (head, less) has seen enough. Nothing is left to say to it then, and that is no failure.
+    Where nobody reads the words to stderr either, they are for nobody, but that tells nothing of what was to be done."""
+    gone = [stream for stream in (sys.stdout, sys.stderr) if stream is not None and _hung_up(stream.fileno())]
+    for stream in gone:
+        hush(stream.fileno())
+    return sys.stdout in gone
+
+
+def _hung_up(descriptor: int) -> bool:
+    watch = select.poll()
+    watch.register(descriptor, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in watch.poll(0))

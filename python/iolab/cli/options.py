@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,11 +44,12 @@ def open_results(path: Path) -> Opened:
 
 def _bar(done: int, total: int) -> None:
     """A one-line count, on terminals only."""
-    if not sys.stderr.isatty():
+    if not on_terminal():
         return
     end = "\r\033[K" if done == total else ""
-    sys.stderr.write(f"\rreading evidence: {done} of {total} runs{end}")
-    sys.stderr.flush()
+    with speaking():
+        sys.stderr.write(f"\rreading evidence: {done} of {total} runs{end}")
+        sys.stderr.flush()
 
 
 def command_line() -> list[str]:
@@ -55,8 +58,30 @@ def command_line() -> list[str]:
 
 
 def say(text: str) -> None:
-    """Words to stderr."""
-    click.echo(text, err=True)
+    """Words to stderr, as `speaking` lets them be written."""
+    with speaking():
+        click.echo(text, err=True)
+
+
+@contextlib.contextmanager
+def speaking() -> Iterator[None]:
+    """Whatever is written to stderr: where that can't be, for its reader is gone or its disk is full, nothing ends by it."""
+    try:
+        yield
+    except OSError:
+        hush(sys.stderr.fileno())
+
+
+def hush(descriptor: int) -> None:
+    """What is written there from now on, and what is still held back, is for nobody."""
+    nobody = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nobody, descriptor)
+    os.close(nobody)
+
+
+def on_terminal() -> bool:
+    """Whether stderr is a terminal; it isn't where it is closed."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def seconds_of(text: str, flag: str) -> float:

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from ..compare.axes import axis_text
 from ..units import format_number
+from .options import hush
 
 if TYPE_CHECKING:
     from ..run.progress import Outcome, Status
@@ -82,12 +83,23 @@ def shared_progress(console: Console) -> Progress:
                     disable=not console.is_terminal)
 
 
+class Words(Console):
+    """Writes to stderr; where nobody reads that, a study goes on."""
+
+    def __init__(self) -> None:
+        super().__init__(stderr=True, highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        hush(self.file.fileno())
+
+
 class Bar:
     """Hears a study and shows where it is. Use as a context manager, so that the terminal is left as it was."""
 
     def __init__(self, console: Console | None = None, *, host: str = "", progress: Progress | None = None) -> None:
         """`host`: named in every line, where there are several; `progress`: what their bars share."""
-        self._console = console or Console(stderr=True, highlight=False)
+        self._console = console or Words()
         self._host = f"{host}: " if host else ""
         self._own = progress is None
         self._progress = progress or shared_progress(self._console)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from .options import PATH, bytes_of, output_option, say, seconds_of
+from .options import PATH, bytes_of, on_terminal, output_option, say, seconds_of, speaking
 from .record_words import budget_text, kept_text, live_line, summary_lines
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class _Screen:
 
     def __init__(self, settings: Any, directory: Path, quiet: bool) -> None:
         self._settings, self._directory, self._quiet = settings, directory, quiet
-        self._tty = sys.stderr.isatty()
+        self._tty = on_terminal()
         self._drawn = False
 
     def started(self, hello: Mapping[str, Any]) -> None:
@@ -161,8 +161,7 @@ class _Screen:
             return
         line = live_line(status, events_per_s)
         if self._tty:
-            sys.stderr.write(f"\r\033[K{line}")
-            sys.stderr.flush()
+            self._draw(line)
             self._drawn = True
         else:
             say(line)
@@ -173,9 +172,14 @@ class _Screen:
 
     def end(self) -> None:
         if self._drawn:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+            self._draw("")
             self._drawn = False
+
+    @staticmethod
+    def _draw(line: str) -> None:
+        with speaking():
+            sys.stderr.write(f"\r\033[K{line}")
+            sys.stderr.flush()
 
 
 def _sources(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import PATH, output_option
+from .options import PATH, on_terminal, output_option, say
 
 if TYPE_CHECKING:
     from ..hosts.base import Host
@@ -131,13 +131,13 @@ def _agreed(study: Study, trust: bool) -> bool:
     if is_trusted(study):
         return True
     if not trust:
-        click.echo(f"{study.file} runs these commands with your rights:", err=True)
+        say(f"{study.file} runs these commands with your rights:")
         for line in described(study):
-            click.echo(f"  {line}", err=True)
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            say(f"  {line}")
+        if not (sys.stdin.isatty() and on_terminal()):
             require_trust(study, False)
         if not click.confirm("Run them?", err=True):
             raise click.Abort
     if not remember(study):
-        click.echo(f"note: {trust_file()} can't be written, so the next run asks again", err=True)
+        say(f"note: {trust_file()} can't be written, so the next run asks again")
     return True

@@ -84,17 +84,15 @@ def run_all(study: Path, studies: Mapping[str, Study], ends: Mapping[str, IolabE
     """Do it on each host that is there; the worst exit code."""
     from dataclasses import replace
 
-    from rich.console import Console
-
     from ..errors import RunError
     from ..run.hosts import forget_if_unused, run_on_hosts
-    from .progress import Bar, shared_progress
+    from .progress import Bar, Words, shared_progress
 
     if not studies:
         return _told(ends)
     first = next(iter(studies.values()))
     how = replace(how, trusted=agreed(first))
-    console = Console(stderr=True, highlight=False)
+    console = Words()
     with shared_progress(console) as progress:
         bars = {name: Bar(console, host=name, progress=progress) for name in studies}
         for name, error in ends.items():

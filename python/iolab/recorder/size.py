@@ -15,11 +15,13 @@ _SLICE = 0.01
 
 
 class SizeWatch:
-    """Adds up the files below a directory, not more often than looking is cheap, and of many files some at a time."""
+    """Adds up the files below a directory: once as it is made, then not more often than looking is cheap, and of many files some at
+    a time."""
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory, self._clock = directory, clock
-        self._known = 0
+        # what a recording that is gone on with holds isn't growth
+        self._known = sum(_sizes(str(directory)))
         self._next = 0.0
         self._under_way: Iterator[int] | None = None
         self._sum = 0

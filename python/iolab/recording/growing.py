@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .layout import telling
 from .lines import objects
 
 MOST_FILES = 4
@@ -42,9 +43,13 @@ class Growing:
         self._guard = threading.Lock()
 
     def lines(self, path: Path) -> Lines:
-        """What the file says now; nothing where there is none."""
-        try:
-            with self._guard, path.open("rb") as file:
+        """What the file says now; nothing where there is none. ResultsError where it can't be read: that isn't to say that it is empty."""
+        with telling(path, "read what it holds"), self._guard:
+            try:
+                file = path.open("rb")
+            except (FileNotFoundError, NotADirectoryError):
+                return {}
+            with file:
                 status = _status(file.fileno())
                 held = self._held.pop(path, None)
                 if held is None or held.identity != status:
@@ -53,8 +58,6 @@ class Growing:
                 while len(self._held) > MOST_FILES:
                     del self._held[next(iter(self._held))]
                 return held.shown
-        except OSError:
-            return {}
 
     def _read(self, file: Any, status: tuple[int, int, int], held: _Read | None) -> _Read:
         before: Lines = {}

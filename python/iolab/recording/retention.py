@@ -47,15 +47,17 @@ class Retention:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._held: dict[int, _Held] = {}
+        self._halves: frozenset[int] = frozenset()
         self._maps: dict[int, _Map] | None = None
 
-    def apply(self, facts: Facts, now_ns: int) -> int:
+    def apply(self, facts: Facts, now_ns: int, halves: Collection[int] = ()) -> int:
         """Remove segments beyond the limits, by bytes of sealed files or by age of their last event, then default maps of such beyond
-        theirs. Returns how many segments."""
+        theirs. Returns how many segments. `halves`: numbers whose sealing failed, of which a file may be there, and another is to come.
+        """
         most_bytes, most_age = facts.retention.get("bytes"), facts.retention.get("age_s")
         if most_bytes is None and most_age is None and not _maps_due(facts, now_ns):
             return 0
-        held = self._look(facts)
+        held = self._look(facts, halves)
         total = sum(each.bytes for each in held.values())
         goes: dict[int, _Held] = {}
         for number in sorted(held):
@@ -68,10 +70,10 @@ class Retention:
         if not goes and not _maps_due(facts, now_ns):
             return 0
         self._note(goes)
-        maps = self._known_maps(facts)
+        maps, noted = self._known_maps(facts), noted_segments(self._directory)
         if goes:
             _count(facts, goes)
-        spent = self._old_maps(facts, goes, maps, now_ns)
+        spent = self._old_maps(facts, goes, maps, noted, now_ns)
         facts.write(self._directory)
         for number in spent:
             _remove_maps(self._directory, number)
@@ -81,11 +83,12 @@ class Retention:
         finish_dropping(self._directory, facts, maps)
         return len(goes)
 
-    def _look(self, facts: Facts) -> dict[int, _Held]:
-        """Segments that are there: those that are new are looked at."""
+    def _look(self, facts: Facts, halves: Collection[int]) -> dict[int, _Held]:
+        """Segments that are there: those that are new are looked at, and those again that were half sealed."""
         there = {number for kind in KINDS for number in sealed_numbers(self._directory / kind) if number > facts.dropped_through}
-        for number in self._held.keys() - there:
+        for number in self._held.keys() - (there - self._halves):
             del self._held[number]
+        self._halves = frozenset(halves)
         new: dict[int, _Held] = {}
         for kind in KINDS:
             for number, _, each in sealed_facts(self._directory, kind, facts.dropped_through, self._held.keys()):
@@ -112,26 +115,28 @@ class Retention:
         """Default maps of segments that are gone, ascending. What a kill left of some, which answers nothing, is removed."""
         if self._maps is None:
             noted, whole = noted_segments(self._directory), set(sealed_numbers(self._directory / MAPS / MAP_NAMES[0]))
-            self._maps = {}
+            known: dict[int, _Map] = {}
             for number in sorted(_numbers_of_maps(self._directory, facts)):
                 found = _map(self._directory, number, noted) if number in whole else None
-                if found is None:
+                if found is not None:
+                    known[number] = found
+                elif not _says_nothing(self._directory, noted):
                     _remove_maps(self._directory, number)
-                else:
-                    self._maps[number] = found
+            self._maps = known
         return self._maps
 
-    def _old_maps(self, facts: Facts, goes: Mapping[int, _Held], maps: dict[int, _Map], now_ns: int) -> list[int]:
+    def _old_maps(self, facts: Facts, goes: Mapping[int, _Held], maps: dict[int, _Map],
+                  noted: Mapping[int, Mapping[str, Any]], now_ns: int) -> list[int]:
         """Segments whose maps are to go, which `facts` then say: those beyond the limits, the oldest first. Takes in those of segments
         that go now."""
-        noted, (most_bytes, most_age) = noted_segments(self._directory), map_limits(facts)
+        most_bytes, most_age = map_limits(facts)
         useless = []
         for number in goes:
             found = _map(self._directory, number, noted)
-            if found is None:
-                useless.append(number)
-            else:
+            if found is not None:
                 maps[number] = found
+            elif not _says_nothing(self._directory, noted):
+                useless.append(number)
         total, last, spent = sum(each.bytes for each in maps.values()), 0, []
         first: int | None = None
         for number, each in maps.items():
@@ -185,6 +190,11 @@ def _map(directory: Path, number: int, noted: Mapping[int, Mapping[str, Any]]) -
     if line.get("last_ns") is None or not map_file(directory, number, MAP_NAMES[0]).exists():
         return None
     return _Map(line.get("maps") or _map_bytes(directory, number), int(line["first_ns"]), int(line["last_ns"]))
+
+
+def _says_nothing(directory: Path, noted: Mapping[int, Mapping[str, Any]]) -> bool:
+    """Whether the file of lines is there without one that holds: no reason to remove all maps."""
+    return not noted and (directory / SEGMENTS).exists()
 
 
 def _map_bytes(directory: Path, number: int) -> int:

@@ -176,6 +176,8 @@ class RecordingWriter:
                     raise
                 del self._retired[0]
             self._drop_old(self._system.realtime_ns())
+            # a minute of events takes a hundred MiB to seal, which would stay with the process
+            pa.default_memory_pool().release_unused()
 
     def tick(self, now_ns: int) -> None:
         """Say that time has passed, about once a second: seals what is old or large, drops what retention no longer allows."""
@@ -276,7 +278,7 @@ class RecordingWriter:
 
     def _drop_old(self, now_ns: int) -> None:
         self._dropped_ns = now_ns
-        self._retention.apply(self.facts, now_ns)
+        self._retention.apply(self.facts, now_ns, [number for number, _ in self._retired])
 
     def _line(self, name: str, data: Mapping[str, Any], durable: bool = False) -> None:
         with telling(self.directory / name, "add a line"):

@@ -139,12 +139,13 @@ class RunFacts:
 
     @cached_property
     def data_bytes(self) -> int | None:
-        """Bytes of data that the load goes over: `size` of each job, and once where `filename` makes them share it (fio(1)); None where
-        unknown."""
+        """Bytes of data that the load goes over: `size` of each job, and once where `filename` makes them share it and no
+        `offset_increment` sends each to a part of its own (fio(1)); None where unknown."""
         size = self._option(parse_fio_size, "size")
         if size is None or self.jobs is None:
             return None
-        return int(size) if "filename" in self.options else int(size) * self.jobs
+        apart = "offset_increment" in self.options and self._option(parse_fio_size, "offset_increment") != 0
+        return int(size) if "filename" in self.options and not apart else int(size) * self.jobs
 
     def _option(self, parse: object, *names: str) -> float | None:
         for name in names:

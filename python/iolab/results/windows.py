@@ -39,9 +39,11 @@ def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) 
         series: per-second series of a run by its name.
 
     A window goes from a mark to the next; only whole seconds inside it count, and those in which an action's command ran
-    belong to none: the pool is in between two states. A command that runs for more than half of its window is what the
-    window is about (a scrub that is waited for), and its seconds count. Block, host, factors and verdict are the run's, so
-    that windows of the same run are a pair; where several variants were run, theirs is the factor `arm`.
+    belong to none: the pool is in between two states. That holds for windows after the next mark too, while the command
+    still runs; one that is over before the command belongs to it as a whole and is left out. A command that runs for more
+    than half of its own window is what that window is about (a scrub that is waited for), and its seconds count. Block, host,
+    factors and verdict are the run's, so that windows of the same run are a pair; where several variants were run, theirs is
+    the factor `arm`.
     """
     listed = [run for run in runs if run.plan.window is not None]
     arms = len({run.variant for run in listed}) > 1
@@ -60,8 +62,11 @@ def _windows(run: Run, marks: Sequence[Mark], series: Mapping[str, Series], arms
     assert run.plan.window is not None
     start, end = run.plan.window
     cuts = [(FIRST, 0.0, 0.0), *((mark.label, (mark.time_ns - start) / 1e9, _took(mark)) for mark in marks), ("", (end - start) / 1e9, 0.0)]
+    busy = -math.inf
     for (label, begun, took), (_, before, _) in itertools.pairwise(cuts):
-        observations = _means(series, begun + took if took <= (before - begun) / 2 else begun, before)
+        after = max(begun + took, busy) if took <= (before - begun) / 2 else begun
+        observations = _means(series, after, before) if busy < before else {}
+        busy = max(busy, begun + took)
         if observations:
             factors = {**({ARM: run.variant} if arms else {}), **run.factors}
             plan = dataclasses.replace(run.plan, run=f"{run.id}/{label}", variant=label, factors=factors)

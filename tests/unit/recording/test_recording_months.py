@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab.clock import FakeClock
+from iolab.errors import ResultsError
 from iolab.recording import growing, layout, retention, segments
 from iolab.recording.facts import read_facts
 from iolab.recording.growing import Growing
@@ -88,6 +90,22 @@ def test_what_is_remembered_is_bounded(tmp_path: Path) -> None:
         append_line(tmp_path / f"{number}.jsonl", {"number": number})
         assert list(kept.lines(tmp_path / f"{number}.jsonl")) == [number]
     assert len(kept._held) == growing.MOST_FILES
+
+
+def test_a_file_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "lines.jsonl"
+    kept = Growing(numbered)
+    assert kept.lines(path) == {}
+    append_line(path, {"number": 1})
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", refused)
+        with pytest.raises(ResultsError, match=r"lines\.jsonl: can't read what it holds: Too many open files"):
+            kept.lines(path)
+    assert list(kept.lines(path)) == [1]
+
+
+def refused(*_: object) -> None:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 def test_a_line_that_is_no_segments_is_left_out(tmp_path: Path) -> None:

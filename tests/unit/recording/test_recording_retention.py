@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
 from iolab.clock import FakeClock
-from iolab.recording import layout, retention
+from iolab.errors import ResultsError
+from iolab.recording import growing, layout, retention, segments
 from iolab.recording.recording import Recording
 from iolab.recording.segments import noted_segments
 from iolab.recording.writer import RecordingWriter
@@ -193,3 +196,72 @@ def test_killed_while_maps_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s
         for name in ("io.latency", "io.offset", "io.size"):
             assert list((path / layout.MAPS / name).glob("*.parquet")) == []
     assert noted_segments(path) == {}
+
+
+def maps_of(path: Path) -> list[int]:
+    return layout.sealed_numbers(path / layout.MAPS / "io.latency")
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_moment_without_its_lines_costs_no_map(known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock(START)
+    path = tmp_path / "r"
+    with create(path, clock, bytes=1) as writer:
+        for number in range(4):
+            writer.append_events(events(10, number))
+            writer.seal()
+    assert maps_of(path) == [1, 2, 3, 4]
+    with RecordingWriter.reopen(path, system=clock) as writer:
+        if known:
+            writer._retention._known_maps(writer.facts)
+        writer.append_events(events(10, 5))
+        with monkeypatch.context() as patch:
+            patch.setattr(growing, "_status", refused)
+            with pytest.raises(ResultsError, match=r"segments\.jsonl: can't read what it holds: Input/output error"):
+                writer.seal()
+        assert maps_of(path) == [1, 2, 3, 4, 5]
+        writer.seal()
+        assert Recording(path).segments() == []
+    assert maps_of(path) == [1, 2, 3, 4, 5]
+
+
+def refused(_: int) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize("left", ["", "damaged\n"])
+def test_lines_that_say_nothing_cost_no_map(left: str, tmp_path: Path) -> None:
+    clock = FakeClock(START)
+    path = tmp_path / "r"
+    with create(path, clock, bytes=1) as writer:
+        for number in range(3):
+            writer.append_events(events(10, number))
+            writer.seal()
+    (path / layout.SEGMENTS).write_text(left)
+    facts = Recording(path).facts
+    facts.dropped = {**(facts.dropped or {}), "maps_from_ns": 0}
+    facts.retention["maps_age_s"] = 10**6
+    retention.Retention(path).apply(facts, START)
+    assert maps_of(path) == [1, 2, 3]
+
+
+def test_a_segment_that_is_half_sealed_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock(START)
+    path = tmp_path / "r"
+    with create(path, clock, bytes=2**40) as writer:
+        writer.append_events(events(10))
+        writer.append_samples(samples(50))
+        with monkeypatch.context() as patch:
+            patch.setattr(segments, "_write_samples", full)
+            with pytest.raises(ResultsError, match="No space left"):
+                writer.seal()
+        clock.sleep(1)
+        writer._dropped_ns = 0
+        writer.tick(clock.realtime_ns())
+        assert set(writer._retention._held) == {1}
+        writer.seal()
+        assert writer._retention._held[1].bytes == sum(layout.sealed_file(path, 1, kind).stat().st_size for kind in layout.KINDS)
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

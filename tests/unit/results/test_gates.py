@@ -154,6 +154,10 @@ def test_reads_that_fit_in_memory(tmp_path: Path) -> None:
     assert found(result) == {"fits-in-memory": Level.OK}
     shared = derived(tmp_path / "shared", output(entry, size="6g", numjobs="4", filename="data"), environment=environment)
     assert next(reason for reason in shared.verdict.reasons if reason.code == "fits-in-memory").data["working_set_bytes"] == 6 * 2**30
+    for increment, level in (("0", Level.OK), ("6g", None), ("20%", None)):
+        apart = output(entry, size="6g", numjobs="4", filename="data", offset_increment=increment)
+        expected = {} if level is None else {"fits-in-memory": level}
+        assert found(derived(tmp_path / f"apart-{increment}", apart, environment=environment)) == expected
     assert found(derived(tmp_path / "each", output(entry, size="6g", numjobs="4"), environment=environment)) == {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,26 @@ def test_the_seconds_in_which_a_command_ran_belong_to_no_window(tmp_path: Path, 
     values = {"seconds 6 to 10": 500.0, "seconds 7 to 10": 500.0, "seconds 4 to 10": 3500 / 6}
     assert found[1].value("write.iops") == pytest.approx(values[counted])
     assert found[1].observations["write.iops"].source_field == f"write.iops, {counted}"
+
+
+def long(path: Path, *marks: Mark) -> dict[str, str]:
+    """The seconds of each window of a run of 80 seconds."""
+    path.mkdir()
+    run = marked(path, 1, list(marks))
+    run = dataclasses.replace(run, plan=dataclasses.replace(run.plan, window=(T0, T0 + 80 * 10**9)))
+    time = np.arange(1.0, 81.0)
+    found = window_runs([run], lambda _: [Series("write.iops", "1/s", time, time)])
+    return {each.variant: each.observations["write.iops"].source_field.partition("seconds ")[2] for each in found}
+
+
+def test_a_command_that_outlasts_its_window_takes_from_those_after_it(tmp_path: Path) -> None:
+    about = {"start": "0 to 30", "a": "30 to 35"}
+    assert long(tmp_path / "1", took(30, "a", 20), at(35, "b")) == {**about, "b": "50 to 80"}
+    assert long(tmp_path / "2", took(30, "a", 20), at(35, "b"), at(45, "c"), at(60, "d")) == {**about, "c": "50 to 60", "d": "60 to 80"}
+    assert long(tmp_path / "3", took(30, "a", 20), took(35, "b", 5), at(55, "c")) == {**about, "b": "50 to 55", "c": "55 to 80"}
+    assert long(tmp_path / "4", took(30, "a", 20), took(35, "b", 18), at(75, "c")) == {**about, "b": "53 to 75", "c": "75 to 80"}
+    assert long(tmp_path / "5", took(30, "a", 20), took(35, "b", 30), at(70, "c")) == {**about, "b": "35 to 70", "c": "70 to 80"}
+    assert long(tmp_path / "6", took(30, "a", 99), at(35, "b")) == about
 
 
 def test_latency_is_the_mean_over_the_ios_of_a_window(tmp_path: Path) -> None:
