@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import UsageError
-from ..recording.trace import Trace
-from ..statistics.answers import Floats, Series, Stack
+from ..statistics.answers import Answer, Floats, Series, Stack
 from ..statistics.fields import MAPPED
+from ..statistics.kept.sources import is_counted
 from ..statistics.plain import Row, averaged, largest, number, numbers
 from .asking import Question, Words
 from .compared import Change, Changes
@@ -39,9 +39,13 @@ class _Side:
         found = self.rows.get(key)
         if found is not None:
             return found
-        if not self.complete:
-            return Row(key, np.full_like(self.whole.values, math.nan), 0, math.nan)
-        return Row(key, np.where(np.isnan(self.whole.values), math.nan, 0.0), 0, 0.0 if self.covered_ns else math.nan)
+        values = np.where(np.isnan(self.whole.values), math.nan, 0.0) if self.complete else np.full_like(self.whole.values, math.nan)
+        return Row(key, values, 0, self.mean(key))
+
+    def mean(self, key: str) -> float:
+        """Of the same row."""
+        found = self.rows.get(key)
+        return found.mean if found is not None else 0.0 if self.complete and self.covered_ns else math.nan
 
 
 def changes(store: Store, words: Words) -> Changes:
@@ -51,21 +55,20 @@ def changes(store: Store, words: Words) -> Changes:
     if asked.breakdown in MAPPED:
         raise UsageError("a map is no number over time", where="statistic", hint="such as io.ops, or io.ops[op]")
     one, other = (_side(each, ranges) for each in ranges.questions())
-    keys = [_change(key, one.row(key), other.row(key)) for key in dict.fromkeys([*one.rows, *other.rows])]
-    keys.sort(key=lambda each: (-abs(each.change or 0), each.key))
-    top = ranges.question.top
-    check_size(2 * (1 + min(top, len(keys))) * ranges.columns)
+    found = sorted(dict.fromkeys([*one.rows, *other.rows]), key=lambda key: (-_size(one.mean(key) - other.mean(key)), key))
+    keys = found[:ranges.question.top]
+    check_size(2 * (1 + len(keys)) * ranges.columns)
     return Changes(
         statistic=str(asked), unit=one.unit, interval_ns=ranges.interval_ns, columns=ranges.columns, from_ns=ranges.from_ns,
         until_ns=ranges.from_ns + ranges.length_ns, other_from_ns=ranges.other_from_ns,
         other_until_ns=ranges.other_from_ns + ranges.length_ns, covered_ns=one.covered_ns, other_covered_ns=other.covered_ns,
-        adds_up=one.adds_up and other.adds_up, whole=_change("", one.whole, other.whole), keys=keys[:top], left=max(0, len(keys) - top),
+        adds_up=one.adds_up and other.adds_up, whole=_change("", one.whole, other.whole),
+        keys=[_change(key, one.row(key), other.row(key)) for key in keys], left=len(found) - len(keys),
         notes=list(dict.fromkeys([*one.notes, *other.notes])))
 
 
 def _side(question: Question, ranges: Ranges) -> _Side:
-    answer = question.answer()
-    assert isinstance(answer, Series | Stack)
+    answer = _covered(question.answer(), question, ranges)
     rows: dict[str, Row] = {}
     complete, adds_up = True, True
     whole = answer
@@ -73,26 +76,37 @@ def _side(question: Question, ranges: Ranges) -> _Side:
         rows = {row.key: replace(row, values=_placed(row.values, answer, question, ranges)) for row in largest(answer, None)[0]}
         # of things of which a mean is taken, one that was not there was not idle
         complete, adds_up = not answer.rest_keys and not averaged(answer), answer.adds_up
-        found = question.answer(replace(question.statistic, breakdown=None))
-        assert isinstance(found, Series)
-        whole = found
+        whole = _covered(question.answer(replace(question.statistic, breakdown=None)), question, ranges)
     values = _placed(whole.values, whole, question, ranges)
     return _Side(Row("", values, whole.total, whole.mean), rows, complete, adds_up, answer.covered_ns, answer.unit,
                  tuple(dict.fromkeys([*whole.notes, *answer.notes])))
 
 
+def _covered(answer: Answer, question: Question, ranges: Ranges) -> Series | Stack:
+    """The answer, of which nothing is covered beyond the ends of what nobody knows when it was recorded: its means are over the rest.
+    Counters tell that themselves."""
+    assert isinstance(answer, Series | Stack)
+    within = None if is_counted(answer.statistic, answer.source) else ranges.within(question)
+    return answer if within is None else replace(answer, covered_ns=within[1] - within[0])
+
+
 def _placed(values: Floats, answer: Series | Stack, question: Question, ranges: Ranges) -> Floats:
-    """Values in the columns of the range; those beyond what was answered, or beyond a trace's ends, are unknown."""
+    """Values in the columns of the range; those beyond what was answered, or beyond the ends that `_covered` knows, are unknown."""
     assert question.from_ns is not None
     placed = np.full(ranges.columns, math.nan)
     shift = (answer.t0_ns - question.from_ns) // ranges.interval_ns
     first, past = max(0, shift), min(ranges.columns, shift + len(values))
     if first < past:
         placed[first:past] = values[first - shift:past - shift]
-    if isinstance(question.opened, Trace):
-        starts = question.from_ns + np.arange(ranges.columns) * ranges.interval_ns
-        placed[(starts + ranges.interval_ns <= ranges.ends[0]) | (starts > ranges.ends[1])] = math.nan
+    within = None if is_counted(answer.statistic, answer.source) else ranges.within(question)
+    for first, past in ranges.beyond(within, question) if within is not None else ():
+        placed[first:past] = math.nan
     return placed
+
+
+def _size(change: float) -> float:
+    """By which keys are ordered."""
+    return 0.0 if math.isnan(change) else abs(change)
 
 
 def _change(key: str, one: Row, other: Row) -> Change:

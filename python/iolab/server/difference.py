@@ -12,13 +12,13 @@ from ..heatmap.figure import Named
 from ..recording.counts import HeatCounts, Integers
 from ..report.heatmap_page import group_of
 from ..report.heatmap_payload import HeatMapGroup, SparseCounts
-from ..statistics.fields import MAPPED
+from ..statistics.fields import MAPPED, UTILIZATION
 from .asking import Question, Words, question_of
 from .changes import changes
 from .compared import Changes, Difference, SignedCells
 from .drawn import view_of
 from .plain import check_size
-from .ranges import ranges_of
+from .ranges import Ranges, Span, ranges_of
 from .store import Store
 
 Spans = Sequence[tuple[int, int]]
@@ -39,7 +39,8 @@ def difference(store: Store, words: Words) -> Difference:
     asked, interval, columns = ranges.question.statistic, ranges.interval_ns, ranges.columns
     if asked.breakdown not in MAPPED:
         raise UsageError("the difference is that of two maps", where="statistic", hint="such as io.ops[latency]")
-    one, other = (_read(each, interval) for each in ranges.questions())
+    one, other = (_read(each, ranges) for each in ranges.questions())
+    here, there = (_within(each, ranges) for each in ranges.questions())
     check_size(6 * (len(one.count) + len(other.count)))
     gaps = _joined([*one.gaps, *other.gaps], columns)
     group = None
@@ -49,19 +50,26 @@ def difference(store: Store, words: Words) -> Difference:
         cells = _less(group, columns, interval, gaps)
     return Difference(
         statistic=str(asked), interval_ns=interval, columns=columns, from_ns=ranges.from_ns, until_ns=ranges.from_ns + ranges.length_ns,
-        other_from_ns=ranges.other_from_ns, other_until_ns=ranges.other_from_ns + ranges.length_ns, covered_ns=_covered(one, columns),
-        other_covered_ns=_covered(other, columns), group=group, cells=cells, gaps=gaps,
+        other_from_ns=ranges.other_from_ns, other_until_ns=ranges.other_from_ns + ranges.length_ns, covered_ns=_covered(one, ranges, here),
+        other_covered_ns=_covered(other, ranges, there), group=group, cells=cells, gaps=gaps,
         notes=list(dict.fromkeys([*one.assumptions, *other.assumptions])))
 
 
-def _read(question: Question, interval: int) -> HeatCounts:
+def _read(question: Question, ranges: Ranges) -> HeatCounts:
     """The map of a range, whose column 0 is the first of the range."""
-    counts, first = question.answer(), question.from_ns
+    counts, first, within = question.answer(), question.from_ns, _within(question, ranges)
     assert isinstance(counts, HeatCounts)
     assert first is not None
-    at = (counts.t0_ns - first) // interval
-    return replace(counts, t0_ns=first, column=counts.column + at, gaps=tuple((start + at, past + at) for start, past in counts.gaps),
+    at = (counts.t0_ns - first) // ranges.interval_ns
+    beyond = ranges.beyond(within, question) if within is not None else []
+    return replace(counts, t0_ns=first, column=counts.column + at,
+                   gaps=(*((start + at, past + at) for start, past in counts.gaps), *beyond),
                    lost_by_column=tuple((column + at, lost) for column, lost in counts.lost_by_column))
+
+
+def _within(question: Question, ranges: Ranges) -> Span | None:
+    """What lies between the ends of the recording; None where it or its counters tell when something was recorded."""
+    return None if question.statistic.breakdown == UTILIZATION.name else ranges.within(question)
 
 
 def _joined(spans: Spans, columns: int) -> list[tuple[int, int]]:
@@ -73,9 +81,11 @@ def _joined(spans: Spans, columns: int) -> list[tuple[int, int]]:
     return [(int(first), int(past)) for first, past in edges.reshape(-1, 2)]
 
 
-def _covered(counts: HeatCounts, columns: int) -> int:
-    """Time that was recorded, in whole columns."""
-    return (columns - sum(past - first for first, past in _joined(counts.gaps, columns))) * counts.interval_ns
+def _covered(counts: HeatCounts, ranges: Ranges, within: Span | None) -> int:
+    """Time that was recorded, in whole columns; `within`: as the ranges tell it."""
+    if within is not None:
+        return within[1] - within[0]
+    return (ranges.columns - sum(past - first for first, past in _joined(counts.gaps, ranges.columns))) * counts.interval_ns
 
 
 def _less(group: HeatMapGroup, columns: int, interval: int, gaps: Spans) -> SignedCells:

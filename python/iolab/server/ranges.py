@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..errors import UsageError
+from ..recording.trace import Trace
 from ..statistics.intervals import check_interval, columns_of, round_interval
 from .asking import Question, Words, columned, moment, needed, question_of
 from .store import Store
+
+Span = tuple[int, int]
+"""From (ns) up to, not including, until (ns)."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,24 @@ class Ranges:
     def length_ns(self) -> int:
         """Of each range."""
         return self.columns * self.interval_ns
+
+    def within(self, question: Question) -> Span | None:
+        """What of a question's range lies between the recording's ends, empty where nothing does: beyond them nothing is known where
+        nobody knows when it recorded, as of traces and what was imported. None where that is known."""
+        opened, first = question.opened, question.from_ns
+        assert first is not None
+        if not isinstance(opened, Trace) and opened.facts.sessions:
+            return None
+        begin = max(first, self.ends[0])
+        return begin, max(begin, min(first + self.length_ns, self.ends[1] + 1))
+
+    def beyond(self, span: Span, question: Question) -> list[Span]:
+        """Runs of columns of a question's range, (first, one past the last), that lie outside of a span as `within` gives it."""
+        assert question.from_ns is not None
+        if span[0] == span[1]:
+            return [(0, self.columns)]
+        first, past = (span[0] - question.from_ns) // self.interval_ns, -(-(span[1] - question.from_ns) // self.interval_ns)
+        return [each for each in ((0, first), (past, self.columns)) if each[0] < each[1]]
 
     def questions(self) -> tuple[Question, Question]:
         """The question of the range, and of the other one."""

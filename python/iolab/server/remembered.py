@@ -17,13 +17,20 @@ from ..recording.layout import FACTS, HOT, KINDS, LOCK, LOSSES, SEGMENTS
 from ..recording.recording import Recording
 from ..recording.segments import sealed_facts
 from ..recording.trace import Trace
-from ..statistics.kept.places import DEFINITIONS, STATE
+from ..statistics.intervals import SECOND
+from ..statistics.kept.places import DEFINITIONS, STATE, TIERS
+from ..statistics.readings import MARGIN_NS
 from .asking import Words, moment, recording_of
+from .ranges import ranges_of
 from .store import Opened, Store
 
 MOST_BYTES = 64 << 20
 LARGEST = MOST_BYTES // 4
 """Bytes of one answer; what is larger is made anew each time."""
+MOST = 2000
+"""Answers, since questions take room as well."""
+LONGEST_NS = TIERS[-1].seconds * SECOND
+"""Of the sums that are kept."""
 
 Written: TypeAlias = tuple[bytes, str]
 """An answer as it is sent: its bytes, and their media type."""
@@ -32,10 +39,10 @@ _MOMENTS = tuple(f"{which}{end}" for which in ("", "other_", "around_") for end 
 
 
 class Remembered:
-    """The latest answers, up to a number of bytes. Safe to use from several threads."""
+    """The latest answers, up to a number of them and of bytes. Safe to use from several threads."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES, largest: int = LARGEST) -> None:
-        self._most, self._largest = most_bytes, largest
+    def __init__(self, most_bytes: int = MOST_BYTES, largest: int = LARGEST, most: int = MOST) -> None:
+        self._most_bytes, self._largest, self._most = most_bytes, largest, most
         self._held: OrderedDict[Hashable, tuple[Hashable, Written]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
@@ -71,7 +78,7 @@ class Remembered:
                 return
             self._held[key] = state, made
             self._bytes += len(made[0])
-            while self._bytes > self._most:
+            while self._bytes > self._most_bytes or len(self._held) > self._most:
                 _, (_, gone) = self._held.popitem(last=False)
                 self._bytes -= len(gone[0])
 
@@ -83,6 +90,10 @@ def _asked(store: Store, words: Words, ends: Sequence[str]) -> tuple[Hashable, H
     span = (0, 0) if all(text.isdecimal() for text in given.values()) else store.ends(name)
     moments = {each: moment(text, *span) for each, text in given.items()}
     until = max(moments[each] for each in ends) if all(each in moments for each in ends) else None
+    if "other_to" in ends:
+        ranges = ranges_of(store, words)
+        # they end with their last column
+        until = max(ranges.from_ns, ranges.other_from_ns) + ranges.length_ns
     state = _state(store.open(name), until)
     rest = {each: words[each] for each in words if each not in moments}
     return None if state is None else (
@@ -101,10 +112,26 @@ def _state(opened: Opened, until_ns: int | None) -> Hashable | None:
 
 def _is_over(recording: Recording, until_ns: int) -> bool:
     """Whether all that is not sealed yet came later. What was sealed is looked at first: it is known without reading what is hot."""
-    sealed = [facts["last_ns"] for kind in KINDS for _, _, facts in sealed_facts(recording.path, kind) if facts["last_ns"] is not None]
-    if not sealed or until_ns > max(sealed) + 1:
+    if (recording.path / STATE).is_file():
+        # answers from what is kept are widened to whole sums
+        until_ns = -(-until_ns // LONGEST_NS) * LONGEST_NS
+    sealed = [facts["last_ns"] for _, _, facts in sealed_facts(recording.path, "events") if facts["last_ns"] is not None]
+    read = _last_readings(recording)
+    if not (sealed or read) or until_ns > max(sealed or read) + 1:
+        return False
+    # a counter tells of the time before its next reading, unless that comes too late to be asked for
+    if any(last < until_ns <= last + MARGIN_NS for last in read):
         return False
     return all(each.first_ns >= until_ns for each in (*recording.segments(), *recording.sample_segments()) if each.kind == "hot")
+
+
+def _last_readings(recording: Recording) -> list[int]:
+    """When each source of counters was last read, of what is sealed (ns)."""
+    found: dict[str, int] = {}
+    for _, _, facts in sealed_facts(recording.path, "samples"):
+        for source, each in facts["sources"].items():
+            found[source] = max(found.get(source, each["last_ns"]), each["last_ns"])
+    return list(found.values())
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

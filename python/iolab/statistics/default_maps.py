@@ -73,7 +73,6 @@ def _cells(engine: Engine, window: Window, files: MapFiles, filters: Sequence[Fi
     # columns that are not asked for are not read
     held = f"coalesce({' AND '.join(texts)}, false)" if texts else "true"
     time = "CAST(sum(time_ns_sum) AS BIGINT)" if spent else "0"
-    own = ["source = $source"] if len(window.snap.sources) > 1 else []
     parts = []
     for number, width in enumerate(sorted({width for _, width in files.paths})):
         engine.files(f"maps{number}", [str(path) for path, each in files.paths if each == width])
@@ -82,8 +81,8 @@ def _cells(engine: Engine, window: Window, files: MapFiles, filters: Sequence[Fi
         parts.append(f"SELECT second_ns, source, op, device, {index} AS i, count, time_ns_sum FROM maps{number}")
     return engine.ask(
         f"SELECT (second_ns - $base) // $interval AS c, i AS b, {held} AS meets, CAST(sum(count) AS BIGINT) AS ios, {time} AS spent "
-        f"FROM ({' UNION ALL '.join(parts)}) {where([*own, *cut])} GROUP BY ALL",
-        {**bound, **ends, **({"source": window.source} if own else {}), "base": window.base_ns, "interval": window.interval_ns})
+        f"FROM ({' UNION ALL '.join(parts)}) {where(['source = $source', *cut])} GROUP BY ALL",
+        {**bound, **ends, "source": window.source, "base": window.base_ns, "interval": window.interval_ns})
 
 
 def heat(engine: Engine, window: Window, files: MapFiles, filters: Sequence[Filter], asked: Asked, buckets: int | None,

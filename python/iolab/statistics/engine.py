@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -21,6 +22,8 @@ THREADS = min(8, os.cpu_count() or 1)
 MEMORY = "2GB"
 """Most that an answer may take; beyond, a narrower question is asked for. Nothing is ever spilled to a disk that is measured."""
 
+AGAIN_S = 0.05
+
 
 class Halt:
     """Lets another thread give up a question: its engines stop at what they do, and no more begins. Safe to use from several threads."""
@@ -30,12 +33,29 @@ class Halt:
         self._under_way: list[duckdb.DuckDBPyConnection] = []
         self._over = False
 
+    @property
+    def over(self) -> bool:
+        """Whether the question was given up."""
+        return self._over
+
     def halt(self) -> None:
-        """Give the question up."""
+        """Give the question up. What is under way is told again and again until it ends: DuckDB forgets an interruption that comes
+        just before a statement."""
         with self._lock:
-            self._over = True
+            before, self._over = self._over, True
+        if not before and self._interrupted():
+            threading.Thread(target=self._repeat, daemon=True).start()
+
+    def _repeat(self) -> None:
+        while self._interrupted():
+            time.sleep(AGAIN_S)
+
+    def _interrupted(self) -> bool:
+        """Interrupt what is under way; whether anything is."""
+        with self._lock:
             for each in self._under_way:
                 each.interrupt()
+            return bool(self._under_way)
 
     def begin(self, connection: duckdb.DuckDBPyConnection) -> bool:
         """A connection works for the question; False where that was given up."""
@@ -79,7 +99,7 @@ class Engine:
         self._halt = HALT.get()
         if self._halt is not None and not self._halt.begin(self._connection):
             self._connection.close()
-            raise Halted("the question was given up", where=place)
+            raise self._given_up()
 
     def __enter__(self) -> Engine:
         return self
@@ -102,6 +122,7 @@ class Engine:
 
     def run(self, sql: str) -> None:
         """A statement without an answer."""
+        self._go_on()
         try:
             self._connection.execute(sql)
         except self._errors as error:
@@ -109,6 +130,7 @@ class Engine:
 
     def ask(self, sql: str, bound: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Columns of the answer by name, masked where they lack values. IolabError where it can't be given."""
+        self._go_on()
         try:
             answer: dict[str, Any] = self._connection.execute(sql, dict(bound or {})).fetchnumpy()
         except self._errors as error:
@@ -117,6 +139,7 @@ class Engine:
 
     def stream(self, sql: str, bound: Mapping[str, Any] | None = None) -> Iterator[pa.RecordBatch]:
         """The answer in batches, as they come."""
+        self._go_on()
         try:
             # of `execute` the whole answer would be held
             batches: Any = self._connection.sql(sql, params=dict(bound or {})).to_arrow_reader(1_000_000)
@@ -124,11 +147,19 @@ class Engine:
         except self._errors as error:
             raise self.refused(error) from None
 
+    def _go_on(self) -> None:
+        """Halted where the question was given up: DuckDB forgets an interruption that comes between two statements."""
+        if self._halt is not None and self._halt.over:
+            raise self._given_up()
+
+    def _given_up(self) -> Halted:
+        return Halted("the question was given up", where=self.place)
+
     def refused(self, error: Exception) -> IolabError:
         """DuckDB's words as an error with its place."""
         words = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         if isinstance(error, self._interrupt):
-            return Halted("the question was given up", where=self.place)
+            return self._given_up()
         if isinstance(error, self._memory):
             return IolabError(f"the answer needs more than {MEMORY} of memory", where=self.place,
                               hint="ask for less time, a longer interval, or fewer keys")

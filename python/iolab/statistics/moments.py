@@ -10,7 +10,7 @@ from typing import Any
 from ..recording.counts import UNITS, HeatCounts
 from .answers import Answer, Series, Stack
 from .names import Statistic
-from .plain import bounds_of, largest, number
+from .plain import bounds_of, largest, number, together
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ def _of_stack(answer: Stack, column: int, start: int, lost: int, top: int | None
     rows = sorted(((row.key, float(row.values[column])) for row in kept), key=lambda row: (-_known(row[1]), row[0]))
     # without any key nobody did anything, unless all is unknown
     recorded = answer.covered_ns > 0 and (not rows or any(not math.isnan(value) for _, value in rows))
+    known = sum(not math.isnan(value) for _, value in rows)
     rows = [row for row in rows if row[1] > 0]
     named: list[tuple[str | None, float]] = list(rows if top is None else rows[:top])
     others = sum(_known(value) for _, value in rows[len(named):]) + (0.0 if rest is None else _known(float(rest.values[column])))
     if others > 0:
-        # what does not add up has others, but no number for them
-        named.append((None, others if answer.adds_up else math.nan))
+        named.append((None, together(answer, others, known - len(named) + answer.rest_keys)))
     return Moment(start, recorded, lost, keys=tuple(named) if recorded else ())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from .answers import Answer, Floats, Series, Stack
 from .names import Statistic
 
 Value: TypeAlias = "float | int | None"
+
+_Amount = TypeVar("_Amount", float, Floats)
 
 OTHERS = "(others)"
 """The key of all that are not named."""
@@ -44,13 +46,18 @@ def largest(answer: Stack, top: int | None) -> tuple[list[Row], Row | None]:
     values: Floats = answer.values[shown:].sum(axis=0) + (0 if answer.rest is None else answer.rest)
     total = sum(answer.totals[shown:]) + answer.rest_total
     mean = sum(means[shown:]) + (answer.rest_total / covered if covered else 0.0)
+    if not (averaged(answer) or answer.adds_up or left == 1):
+        total = 0
+    return kept, Row(OTHERS, together(answer, values, left), total, together(answer, mean, left), left)
+
+
+def together(answer: Stack, amount: _Amount, keys: int) -> _Amount:
+    """What is said of so many keys of a stack together, from the sum of theirs."""
     if averaged(answer):
         # the sum of shares of different things is a share of nothing
-        values, mean = values / left, mean / left
-    elif not answer.adds_up and left > 1:
-        # what overlaps has no sum
-        values, total, mean = np.full_like(values, math.nan), 0, math.nan
-    return kept, Row(OTHERS, values, total, mean, left)
+        return amount / keys
+    # what overlaps has no sum
+    return amount if answer.adds_up or keys == 1 else amount * math.nan
 
 
 def averaged(answer: Stack) -> bool:

@@ -12,7 +12,11 @@ import pytest
 from iolab import _core
 from iolab.clock import FakeClock
 from iolab.errors import UsageError
+from iolab.recording.ingest import ingest
+from iolab.recording.trace import Trace
 from iolab.recording.writer import RecordingWriter
+from iolab.server import changes as served_changes
+from iolab.server import plain
 from iolab.server.changes import changes
 from iolab.server.compared import Changes, Difference
 from iolab.server.difference import compared
@@ -106,6 +110,51 @@ def test_beyond_the_ends_of_a_trace_nothing_is_known(store: Store) -> None:
                             "other_to": "4s"})
     assert [value is None for value in found.whole.values] == [False, False, True, True]
     assert None not in found.whole.other_values
+
+
+@pytest.mark.parametrize("kind", ["trace", "imported"])
+def test_means_are_over_what_lies_between_the_ends(kind: str, tmp_path: Path) -> None:
+    """A hundred a second for sixty seconds, of which nobody knows when it was recorded."""
+    lines = "".join(f"{10 * at},100,512,{'read' if at % 2 else 'write'}\n" for at in range(6000))
+    (tmp_path / "t.csv").write_text("time:ms,latency:us,size:bytes,op\n" + lines)
+    opened: Path = tmp_path / "t.csv"
+    if kind == "imported":
+        ingest(Trace(opened), tmp_path / "rec")
+        opened = tmp_path / "rec"
+    store = Store([opened])
+    words = {"interval": "10s", "from": str(20 * SECOND), "to": str(50 * SECOND), "other_from": str(50 * SECOND),
+             "other_to": str(80 * SECOND)}
+    last = 10 * SECOND - 10_000_000 + 1
+    for statistic, rate in (("io.ops", 100), ("io.bytes", 51200), ("io.ops[op]", 100)):
+        found = changes(store, {**words, "statistic": statistic})
+        assert (found.covered_ns, found.other_covered_ns) == (30 * SECOND, last)
+        assert (found.whole.mean, found.whole.other_mean) == (rate, pytest.approx(rate, rel=0.01))
+        assert found.whole.values == [rate] * 3
+        assert found.whole.other_values == [rate, None, None]
+        for each in found.keys:
+            assert (each.mean, each.other_mean) == (rate / 2, pytest.approx(rate / 2, rel=0.01))
+    drawn = compared(store, {**words, "statistic": "io.ops[latency]"})
+    assert isinstance(drawn, Difference)
+    assert (drawn.covered_ns, drawn.other_covered_ns, drawn.gaps) == (30 * SECOND, last, [(1, 3)])
+    assert drawn.cells.values == []
+    nothing = compared(store, {**words, "statistic": "io.ops[op]", "other_from": str(70 * SECOND), "other_to": str(100 * SECOND)})
+    assert isinstance(nothing, Changes)
+    assert (nothing.other_covered_ns, nothing.whole.other_mean, nothing.whole.other_values) == (0, None, [None] * 3)
+    assert [(each.other_mean, each.other_values) for each in nothing.keys] == [(None, [None] * 3)] * 2
+
+
+def test_keys_that_are_left_out_are_not_written_down(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    one = served_changes._change
+    monkeypatch.setattr(served_changes, "_change", lambda key, *rows: written.append(key) or one(key, *rows))
+    found = changes(store, {**REC, **RANGES, "statistic": "io.ops[file]", "top": "3"})
+    assert found.left > 3
+    assert sorted(written) == sorted(["", *(each.key for each in found.keys)])
+    written.clear()
+    monkeypatch.setattr(plain, "MOST_NUMBERS", 10)
+    with pytest.raises(UsageError, match="numbers"):
+        changes(store, {**REC, **RANGES, "statistic": "io.ops[file]", "top": "3"})
+    assert written == []
 
 
 def test_keys_beyond_those_asked_for_are_counted(store: Store) -> None:

@@ -95,6 +95,20 @@ def test_a_question_that_was_given_up_begins_nothing_more() -> None:
         assert engine.ask("SELECT 5 AS n")["n"].tolist() == [5]
 
 
+def test_a_question_that_is_given_up_between_two_statements_goes_no_further() -> None:
+    halt = Halt()
+    token = HALT.set(halt)
+    try:
+        with Engine(Path()) as engine:
+            assert engine.ask("SELECT 5 AS n")["n"].tolist() == [5]
+            halt.halt()
+            for go_on in (lambda: engine.run("SELECT 5"), lambda: engine.ask("SELECT 5 AS n"), lambda: list(engine.stream("SELECT 5"))):
+                with pytest.raises(Halted):
+                    go_on()
+    finally:
+        HALT.reset(token)
+
+
 def test_an_asker_who_stays_gets_the_answer_and_the_error() -> None:
     async def stays() -> Message:
         await asyncio.sleep(PATIENCE)

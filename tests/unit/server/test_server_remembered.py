@@ -6,17 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
 from iolab.errors import UsageError
+from iolab.recording.schema import SAMPLES
 from iolab.recording.writer import RecordingWriter
 from iolab.server import queries
 from iolab.server.app import application
 from iolab.server.guard import Door
 from iolab.server.remembered import Remembered
 from iolab.server.store import Store
-from support.recordings import SECOND, START, events
+from iolab.statistics.kept.places import STATE
+from iolab.statistics.kept.state import State
+from support.recordings import SECOND, START, events, samples
 from support.service import TOKEN, recorded
 
 OVER = {"recording": "rec", "statistic": "io.ops", "from": str(START), "to": str(START + 3 * SECOND)}
@@ -50,6 +54,11 @@ class Asked:
             return queries.ask(self.store, words).model_dump_json().encode(), "application/json"
 
         return self.remembered.answer(self.store, "query", words, ends, make)[0]
+
+    def counted(self) -> tuple[bytes, str]:
+        """An answer that nobody looks at."""
+        self.times += 1
+        return b"", ""
 
 
 def grow(writer: RecordingWriter) -> None:
@@ -139,6 +148,51 @@ def test_the_oldest_are_forgotten_beyond_a_number_of_bytes(writer: RecordingWrit
     large(OVER)
     large(OVER)
     assert large.times == 2
+
+
+def test_the_oldest_are_forgotten_beyond_a_number(writer: RecordingWriter, path: Path) -> None:
+    asked = Asked(path, most=2)
+    spans = [{**OVER, "from": str(START + number)} for number in range(3)]
+    for words in (*spans, *spans[1:]):
+        asked(words)
+    assert asked.times == 3
+    asked(spans[0])
+    assert asked.times == 4
+
+
+def test_counters_are_over_once_there_is_a_reading_after_the_end(writer: RecordingWriter, path: Path) -> None:
+    for source, every in (("diskstats", 2), ("cpu", 1)):
+        readings = samples(4, source=source, start_ns=START)
+        times = pa.array([START + every * number * SECOND for number in range(4)], pa.int64())
+        writer.append_samples(readings.set_column(1, SAMPLES.field("time_ns"), times))
+    # events and the quicker counters go on to 8 s and 3 s, the slower ones to 6 s
+    writer.seal()
+    asked = Asked(path)
+    for until, times in ((7, 2), (4, 4), (3, 5)):
+        words = {**OVER, "to": str(START + until * SECOND)}
+        grow(writer)
+        asked(words)
+        asked(words)
+        assert asked.times == times
+
+
+def test_what_is_kept_is_over_once_all_of_its_last_sum_is_sealed(writer: RecordingWriter, path: Path) -> None:
+    asked = Asked(path)
+    grow(writer)
+    (path / STATE).parent.mkdir(exist_ok=True)
+    State().write(path)
+    asked(OVER)
+    asked(OVER)
+    assert asked.times == 2
+
+
+def test_a_range_beside_another_ends_with_its_last_column(writer: RecordingWriter, path: Path) -> None:
+    asked, ends = Asked(path), ("to", "other_to")
+    words = {**OVER, "to": str(START + 2 * SECOND), "other_from": str(START), "other_to": str(START + 2 * SECOND)}
+    for interval, times in (("1s", 1), ("10s", 3)):
+        for _ in range(2):
+            asked.remembered.answer(asked.store, "difference", {**words, "interval": interval}, ends, asked.counted)
+        assert asked.times == times
 
 
 def test_what_is_refused_is_refused_each_time(writer: RecordingWriter, path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from iolab.statistics.answers import Series, Stack
 from iolab.statistics.follow import Follower
 from iolab.statistics.moments import as_data, moments
 from iolab.statistics.names import parse
+from iolab.statistics.plain import largest
 from iolab.statistics.query import query
 from support.recordings import SECOND, START, events
 
@@ -214,3 +216,28 @@ def test_a_gap_has_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     heat, _ = followed(clock, "io.ops[latency]")
     assert [each["recorded"] for each in heat] == [True, True, False, False, True, True]
     assert not math.isnan(sum(sum(each["count"]) for each in heat))
+
+
+@pytest.mark.parametrize("top", [1, 2, 3])
+def test_others_are_what_they_are_in_an_answer_at_once(tmp_path: Path, top: int) -> None:
+    rows = [("diskstats", START + at * SECOND, disk, "io_ms", at * 10 * busy)
+            for at in range(3) for disk, busy in (("sda", 9), ("sdb", 5), ("sdc", 2), ("sdd", 0))]
+    with RecordingWriter.create(tmp_path / "r", host="h", clock="realtime", origin={"kind": "record"}, system=FakeClock(START)) as writer:
+        writer.append_samples(pa.RecordBatch.from_arrays(
+            [pa.array(cells, field.type) for cells, field in zip(zip(*rows, strict=True), SAMPLES, strict=True)], schema=SAMPLES))
+    shares = query(Recording(tmp_path / "r"), "io.utilization[device]", from_ns=START, until_ns=START + SECOND, interval_ns=SECOND)
+    assert isinstance(shares, Stack)
+    assert len(shares.keys) == 4
+    for answer in (shares, replace(shares, averages=None), replace(shares, averages=None, adds_up=True)):
+        _, rest = largest(answer, top)
+        assert rest is not None
+        moment, = moments(answer, START, START + SECOND, top)
+        found = dict(moment.keys)
+        if top == 3:
+            # who did nothing is not told
+            assert None not in found
+        else:
+            assert found[None] == pytest.approx(float(rest.values[0]), nan_ok=True)
+    last = replace(shares, averages=None, keys=shares.keys[:2], values=shares.values[:2], totals=shares.totals[:2])
+    moment, = moments(last, START, START + SECOND, 1)
+    assert dict(moment.keys)[None] == pytest.approx(float(shares.values[1, 0]))
