@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def _ref(model: type[Model]) -> dict[str, str]:
 
 
 def _parameter(each: Parameter) -> dict[str, Any]:
-    return {"name": each.name, "in": each.place, "required": each.required, "description": each.about, "schema": each.schema}
+    return {"name": each.name, "in": each.place, "required": each.required, "description": each.about, "schema": deepcopy(each.schema)}
 
 
 def _problems(more: Sequence[str] = ()) -> dict[str, Any]:
