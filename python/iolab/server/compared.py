@@ -16,15 +16,10 @@ class SignedCells(Model):
     values: list[float]
 
 
-class Difference(Whole):
-    """Two ranges of time of one heat map on one grid, of equal length, both widened to whole columns.
+class TwoRanges(Whole):
+    """What every comparison of two ranges of time says: both of equal length, widened to whole columns; covered_ns, other_covered_ns: how
+    much of each was recorded."""
 
-    `group` has two maps, the other range first; column 0 of one begins at other_from_ns, of the other at from_ns; null where neither holds
-    anything. `cells`: the range's counts less the other's, per second recorded, in the group's rows; columns of which one was not
-    recorded at all are in `gaps` instead: (first, one past the last). covered_ns, other_covered_ns: how much of each was recorded.
-    """
-
-    kind: Literal["difference"] = "difference"
     statistic: str
     interval_ns: int
     columns: int
@@ -34,6 +29,17 @@ class Difference(Whole):
     other_until_ns: int
     covered_ns: int
     other_covered_ns: int
+
+
+class Difference(TwoRanges):
+    """Two ranges of time of one heat map on one grid, of equal length, both widened to whole columns.
+
+    `group` has two maps, the other range first; column 0 of one begins at other_from_ns, of the other at from_ns; null where neither holds
+    anything. `cells`: the range's counts less the other's, per second recorded, in the group's rows; columns of which one was not
+    recorded at all are in `gaps` instead: (first, one past the last).
+    """
+
+    kind: Literal["difference"] = "difference"
     group: HeatMapGroup | None
     cells: SignedCells
     gaps: list[tuple[int, int]]
@@ -53,25 +59,15 @@ class Change(Model):
     other_values: list[Value]
 
 
-class Changes(Whole):
+class Changes(TwoRanges):
     """Two ranges of time of a number, or of a number for each key, of equal length and both widened to whole columns.
 
     `whole`: of all keys together, its key is empty; `keys`: those that changed most first, `left` how many more there are. Values are per
     second (levels and shares: on average), null where nothing was recorded, or where a key is among those that are not told apart.
-    covered_ns, other_covered_ns: how much of each range was recorded.
     """
 
     kind: Literal["changes"] = "changes"
-    statistic: str
     unit: str
-    interval_ns: int
-    columns: int
-    from_ns: int
-    until_ns: int
-    other_from_ns: int
-    other_until_ns: int
-    covered_ns: int
-    other_covered_ns: int
     adds_up: bool
     whole: Change
     keys: list[Change]

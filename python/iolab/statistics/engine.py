@@ -23,6 +23,7 @@ MEMORY = "2GB"
 """Most that an answer may take; beyond, a narrower question is asked for. Nothing is ever spilled to a disk that is measured."""
 
 AGAIN_S = 0.05
+"""Seconds between two words to a question that was given up and has not ended."""
 
 
 class Halt:

@@ -81,13 +81,10 @@ export interface Change {
  *
  * `whole`: of all keys together, its key is empty; `keys`: those that changed most first, `left` how many more there are. Values are per
  * second (levels and shares: on average), null where nothing was recorded, or where a key is among those that are not told apart.
- * covered_ns, other_covered_ns: how much of each range was recorded.
  */
 export interface Changes {
 	schema: 1;
-	kind: "changes";
 	statistic: string;
-	unit: string;
 	interval_ns: number;
 	columns: number;
 	from_ns: number;
@@ -96,6 +93,8 @@ export interface Changes {
 	other_until_ns: number;
 	covered_ns: number;
 	other_covered_ns: number;
+	kind: "changes";
+	unit: string;
 	adds_up: boolean;
 	whole: Change;
 	keys: Change[];
@@ -114,11 +113,10 @@ export interface Command {
  *
  * `group` has two maps, the other range first; column 0 of one begins at other_from_ns, of the other at from_ns; null where neither holds
  * anything. `cells`: the range's counts less the other's, per second recorded, in the group's rows; columns of which one was not
- * recorded at all are in `gaps` instead: (first, one past the last). covered_ns, other_covered_ns: how much of each was recorded.
+ * recorded at all are in `gaps` instead: (first, one past the last).
  */
 export interface Difference {
 	schema: 1;
-	kind: "difference";
 	statistic: string;
 	interval_ns: number;
 	columns: number;
@@ -128,6 +126,7 @@ export interface Difference {
 	other_until_ns: number;
 	covered_ns: number;
 	other_covered_ns: number;
+	kind: "difference";
 	group: HeatMapGroup | null;
 	cells: SignedCells;
 	gaps: [number, number][];
