@@ -2,7 +2,8 @@
 
 Rows are made as the keeper makes them (per second and bucket of 3 bits), written segment by segment and merged by its own code; nothing
 about the files is simulated. Then the day is asked for by the second (a map of 86,400 columns) and by the minute, in a process of its
-own each time. Prints bytes per non-empty bucket and per second, files, seconds to open, and what a segment of real events costs to keep.
+own each time. Prints bytes per non-empty bucket and per second, files, seconds to open, and what a segment of real events costs to keep;
+and what a recording of one hour takes while it grows, most of whose files are of a minute yet.
 IOLAB_BENCH_HOURS (24) and IOLAB_BENCH_RATE (2000) make it shorter or another.
 """
 
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for name, parts in LOADS.items():
             stored(Path(scratch, name.replace(" ", "-")), name, parts)
+            growing(Path(scratch, f"{name.replace(' ', '-')}-growing"), name, parts)
         made(Path(scratch, "made"))
 
 
@@ -81,14 +83,31 @@ def stored(path: Path, name: str, parts: tuple[tuple[float, float, float], ...])
         print(f"  opened by {interval} s: {done[0]['columns']:,} columns, {done[0]['cells']:,} cells in {best:.2f} s", flush=True)
 
 
-def written(path: Path, parts: Sequence[tuple[float, float, float]], hours: int = HOURS, rate: int = RATE) -> tuple[int, float]:
-    """Write a recording of which only what was kept of `NAME` is left: (I/Os in it, seconds that it took)."""
+def growing(path: Path, name: str, parts: Sequence[tuple[float, float, float]]) -> None:
+    """An hour on disk that begins in the midst of an hour, minute by minute."""
+    found: list[tuple[int, float]] = []
+
+    def look(number: int) -> None:
+        held = files(path, TIERS[0], folder_name(NAME))
+        size, rows = sum(each.path.stat().st_size for each in held), sum(tables.about(each.path).rows for each in held)
+        found.append((len(held), size / rows))
+
+    written(path, parts, 1, begin=START + 38 * 60, after=look)
+    late = [each for _, each in found[30:]]
+    print(f"{name}, the first hour: {found[9][1]:.2f} bytes a bucket after ten minutes, {min(late):.2f} to {max(late):.2f} from half an "
+          f"hour on, {found[-1][1]:.2f} at its end; at most {max(count for count, _ in found)} files", flush=True)
+
+
+def written(path: Path, parts: Sequence[tuple[float, float, float]], hours: int = HOURS, rate: int = RATE, *, begin: int = START,
+            after: Callable[[int], None] | None = None) -> tuple[int, float]:
+    """Write a recording of which only what was kept of `NAME` is left: (I/Os in it, seconds that it took). `after` is told the number of
+    each segment."""
     RecordingWriter.create(path, host="bench", clock="realtime", origin={"kind": "record"}, live=False).close()
     chance, lower = np.random.default_rng(1), lower_bounds(BITS)
     merger = Merger(path, NAME, "block")
     number = total = 0
-    begin = time.perf_counter()
-    for second in range(START, START + hours * 3600, SEGMENT):
+    first, last, started = begin, begin + hours * 3600, time.perf_counter()
+    for second in range(first, last, SEGMENT):
         number += 1
         latency = np.concatenate([chance.lognormal(np.log(median), sigma, int(share * rate * SEGMENT)) for median, sigma, share in parts])
         at = second + chance.integers(0, SEGMENT, len(latency))
@@ -98,13 +117,15 @@ def written(path: Path, parts: Sequence[tuple[float, float, float]], hours: int 
         sums = tables.Sums(tables.added([table], "map"), "map", 1, BITS)
         tables.write(path_of(path, TIERS[0], folder_name(NAME), number, number), [sums], NAME, "block")
         merger.merge(number)
-    seconds = time.perf_counter() - begin
-    until = (START + hours * 3600) * SECOND
+        if after is not None:
+            after(number)
+    seconds = time.perf_counter() - started
+    until = last * SECOND
     definitions.change(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
     facts = read_facts(path)
     facts.dropped = {"through": number, "until_ns": until, "segments": number, "events": {"block": total}, "bytes": 0}
     facts.write(path)
-    State(1, {NAME: Kept(1, "block", number, number, START * SECOND, until)}).write(path)
+    State(1, {NAME: Kept(1, "block", number, number, first * SECOND, until)}).write(path)
     return total, seconds
 
 

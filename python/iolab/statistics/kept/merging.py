@@ -17,8 +17,11 @@ from . import tables
 from .places import DAY, TIERS, File, Tier, files, folder, folder_name, path_of, replaced
 from .tables import About, Sums
 
-SINGLES = 64
-"""Files of one hour at most; more are merged before it is over."""
+SINGLES, MANY = 8, 64
+"""Files of one hour at most; more are merged before it is over. A file's own words are half of a minute's, so an hour in minutes takes
+twice the room of an hour in one. Where rows are many they don't matter, and merging takes longer: there it may be many files."""
+FEW_ROWS = 1 << 20
+"""Up to so many rows of the hour, merging it takes a second at most."""
 _HOUR = 3600
 
 
@@ -45,7 +48,7 @@ class Merger:
         for hour in hours[:-1]:
             self._hour(hour)
         # the last one is not over
-        if hours and len(hours[-1]) >= SINGLES:
+        if hours and len(hours[-1]) >= (SINGLES if sum(self.about(each).rows for each in hours[-1]) <= FEW_ROWS else MANY):
             self._into_one(TIERS[0], hours[-1], [self._sum(hours[-1])])
         for tier in TIERS:
             self._days(tier)
