@@ -99,7 +99,7 @@ class Map:
         from .heatmap.theme import DARK, LIGHT
 
         view = View("linear" if self.counts.y == "offset" else "log")
-        return svg(panels([Named(self.label, self.counts)], view, LAYOUT, percentiles=percentiles), f"I/O of {self.label}",
+        return svg(panels([Named(self.label, self.counts.framed())], view, LAYOUT, percentiles=percentiles), f"I/O of {self.label}",
                    DARK if dark else LIGHT)
 
     def _repr_svg_(self) -> str:

@@ -184,3 +184,22 @@ def test_a_mistake_leaves_no_other_words(recording: Path) -> None:
     assert made.returncode != 0
     assert made.stdout == ""
     assert made.stderr.count("\n") == 1, made.stderr
+
+
+def test_a_map_shows_all_of_the_time_that_was_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "late.csv"
+    path.write_text("time:ms,latency:us,offset:bytes,size:bytes,op\n0,100,0,4096,read\n" + "".join(
+        f"{time},100,0,4096,read\n" for time in range(6000, 8000)) + "9990,100,0,4096,read\n")
+    ingest(Trace(path), tmp_path / "rec")
+    for events in (path, tmp_path / "rec"):
+        for command in (("heatmap", events), ("query", events, "io.ops[latency]")):
+            out = done(capsys, *command, "--from", "2s", "--to", "9s")
+            dense = next(line for line in out.splitlines() if "@" in line.partition("in a cell")[0])
+            row = dense.partition("┤")[2] or dense.partition("│")[2]
+            # seven seconds, of which the fourth to the sixth hold something
+            assert "over 7 s" in out
+            ruler = next(line for line in out.splitlines() if "└" in line)
+            wide = len(ruler.partition("└")[2])
+            marked = [place for place, sign in enumerate(row) if sign in ".:-=+*#%@"]
+            assert min(marked) / wide == pytest.approx(4 / 7, abs=0.05)
+            assert (max(marked) + 1) / wide == pytest.approx(6 / 7, abs=0.05)

@@ -180,7 +180,7 @@ def _maps(named: list[tuple[str, list[Events]]], y: Y, view: View, columns: int,
         known, left = _whose(traces, counts, partial(read, interval_ns=counts.interval_ns)) if parts and len(counts.count) else ([], [])
         if left:
             say(f"note: {label} is too large to tell {' and '.join(left)} apart in the page")
-        found.append(Named(label, counts, tuple(known)))
+        found.append(Named(label, counts.framed(), tuple(known)))
     return found
 
 

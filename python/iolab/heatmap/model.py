@@ -162,7 +162,7 @@ def gaps(counts: HeatCounts) -> list[tuple[int, int]]:
     for place in np.flatnonzero(np.diff(held) > 1).tolist():
         start, end = int(held[place]) + 1, int(held[place + 1])
         around = max(20, 4 * (end - start))
-        first, last = max(0, start - around), min(counts.columns, end + around)
+        first, last = max(0, start - around), min(int(held[-1]) + 1, end + around)
         before = seen[place + 1] - seen[np.searchsorted(held, first)]
         after = seen[np.searchsorted(held, last)] - seen[place + 1]
         if (end - start) * min(before / (start - first), after / (last - end)) >= 10:

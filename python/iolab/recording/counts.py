@@ -42,7 +42,8 @@ class HeatCounts:
         conditional: whether conditions were asked for (then an empty column says nothing of the recording).
         lost_by_column: (column, records lost there), ascending; 0 where something was lost and nobody knows how much.
         Losses without a time are in the sums above alone. gaps: (first, one past the last) column without any
-        recording. Both are known of recordings; they may reach beyond the columns that hold counts, to either side.
+        recording. window: (first, one past the last) column of the time that was asked about. These are known of
+        recordings; they may reach beyond the columns that hold counts, to either side. wide: columns at least.
     """
 
     y: Y
@@ -65,6 +66,8 @@ class HeatCounts:
     assumptions: tuple[str, ...] = ()
     lost_by_column: tuple[tuple[int, int], ...] = ()
     gaps: tuple[tuple[int, int], ...] = ()
+    window: tuple[int, int] | None = None
+    wide: int = 0
 
     @property
     def total(self) -> int:
@@ -73,13 +76,24 @@ class HeatCounts:
 
     @property
     def columns(self) -> int:
-        """Columns from the first to the last with a count."""
-        return int(self.column[-1]) + 1 if len(self.column) else 0
+        """Columns from the first to the last with a count, or as many as there are at least."""
+        return max(self.wide, int(self.column[-1]) + 1 if len(self.column) else 0)
 
     @property
     def span_ns(self) -> int:
         """From the start of the first column to the end of the last."""
         return self.columns * self.interval_ns
+
+    def framed(self) -> HeatCounts:
+        """With all columns of the time that was asked about, also those before the first and after the last count: what a still picture
+        shows. Unchanged where that time is not known."""
+        if self.window is None:
+            return self
+        first, past = self.window
+        shift = -min(0, first) if len(self.column) else -first
+        return replace(self, t0_ns=self.t0_ns - shift * self.interval_ns, column=self.column + shift, window=(first + shift, past + shift),
+                       wide=max(self.wide + shift, past + shift), gaps=tuple((start + shift, end + shift) for start, end in self.gaps),
+                       lost_by_column=tuple((at + shift, lost) for at, lost in self.lost_by_column))
 
     def by_index(self) -> tuple[Integers, Integers]:
         """(indices ascending, counts) over all time."""
@@ -95,7 +109,9 @@ class HeatCounts:
             index = np.array(self.grid.coarsened(fine.tolist(), steps), dtype=np.int64)[np.searchsorted(fine, index)]
         column, index, count = canonical(self.column // columns, index, self.count)
         whole = ((-(-first // columns), past // columns) for first, past in self.gaps)
+        window = None if self.window is None else (self.window[0] // columns, -(-self.window[1] // columns))
         return replace(self, interval_ns=self.interval_ns * columns, grid=self.grid.coarser(steps), column=column,
+                       window=window, wide=-(-self.wide // columns),
                        index=index, count=count, lost_by_column=_losses((at // columns, lost) for at, lost in self.lost_by_column),
                        gaps=tuple((first, past) for first, past in whole if first < past))
 
@@ -145,13 +161,22 @@ def merge(parts: Sequence[HeatCounts]) -> HeatCounts:
         np.concatenate([part.column + shift for part, shift in zip(parts, shifts, strict=True)]),
         np.concatenate([part.index for part in parts]), np.concatenate([part.count for part in parts]))
     totals = {name: sum(getattr(part, name) for part in parts) for name in _TALLIES}
+    windows = [_moved(part.window or (0, part.columns), shift) for part, shift in zip(parts, shifts, strict=True)
+               if len(part.count) or (part.window is not None and part.interval_ns == first.interval_ns)]
+    known = any(part.window is not None for part in parts)
     return replace(first, t0_ns=t0, column=column, index=index, count=count, **totals,
+                   window=(min(low for low, _ in windows), max(high for _, high in windows)) if known else None,
+                   wide=max(part.wide + shift if part.wide else 0 for part, shift in zip(parts, shifts, strict=True)),
                    conditional=any(part.conditional for part in parts), averaged=any(part.averaged for part in parts),
                    lost_by_column=_losses((at + shift, lost) for part, shift in zip(parts, shifts, strict=True)
                                           for at, lost in part.lost_by_column),
                    gaps=_common([[(start + shift, past + shift) for start, past in part.gaps]
                                  for part, shift in zip(parts, shifts, strict=True)]),
                    assumptions=tuple(dict.fromkeys(text for part in parts for text in part.assumptions)))
+
+
+def _moved(span: tuple[int, int], shift: int) -> tuple[int, int]:
+    return span[0] + shift, span[1] + shift
 
 
 def summed(key: Integers, count: Integers) -> tuple[Integers, Integers]:

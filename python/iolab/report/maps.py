@@ -190,7 +190,7 @@ def _maps(y: Y, members: Sequence[Recorded], reader: _Reader) -> list[CellMaps]:
         if counted:
             several = len({each.seen for each in members}) > 1
             same = alike([counts for _, counts in counted])
-            maps = [Named(_label(each, several), counts) for (each, _), counts in zip(counted, same, strict=True)]
+            maps = [Named(_label(each, several), counts.framed()) for (each, _), counts in zip(counted, same, strict=True)]
             group = group_of(View("linear" if y == "offset" else "log"), maps, percentiles=False,
                              steps=0 if y == "offset" else STEPS, joined=2)
             title = f"{words.TITLES[y]}, {SEEN[counted[0][0].seen]}" if apart and several else words.TITLES[y]

@@ -213,7 +213,7 @@ def _map(kept: Sequence[Spread], window: Window, notes: tuple[str, ...]) -> Heat
     spans = () if window.recorded is None else gap_columns(window.recorded, window.base_ns, window.interval_ns, window.columns)
     return HeatCounts("utilization", window.base_ns + first * window.interval_ns, window.interval_ns, Linear(0, 1), column - first, index,
                       cells[column, index], events=int(cells.sum()), lost=window.losses.lost, assumptions=notes,
-                      gaps=tuple((start - first, past - first) for start, past in spans))
+                      window=(-first, window.columns - first), gaps=tuple((start - first, past - first) for start, past in spans))
 
 
 def _share(each: Spread) -> Floats:

@@ -125,7 +125,8 @@ def with_facts(counts: HeatCounts, window: Window, filters: Sequence[Filter], no
     gaps = () if window.recorded is None else gap_columns(window.recorded, window.base_ns, window.interval_ns, columns)
     return replace(
         counts, lost=losses.lost, damaged=losses.damaged, unpaired=losses.unpaired, conditional=bool(filters),
-        averaged=_averaged(window), assumptions=tuple(notes), gaps=tuple((first + shift, past + shift) for first, past in gaps),
+        averaged=_averaged(window), assumptions=tuple(notes), window=(shift, columns + shift),
+        gaps=tuple((first + shift, past + shift) for first, past in gaps),
         lost_by_column=by_column(losses.timed, counts.t0_ns, window.interval_ns))
 
 

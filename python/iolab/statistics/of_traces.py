@@ -42,7 +42,7 @@ def heat(trace: Trace, y: Y, filters: Sequence[Filter], entry: Entry | None, sou
     if not rest:
         counts = replace(trace, where=core).counts(y, interval_ns=interval_ns, columns=columns, low=low, high=high, buckets=buckets,
                                                    weight=weight)
-        return replace(counts, conditional=conditional)
+        return replace(counts, conditional=conditional, window=_window(counts, ends))
     first, last = _span(trace, ends)
     interval = interval_ns if interval_ns is not None else round_interval(first, last, columns)
     columns_of(first, last, interval)
@@ -57,7 +57,7 @@ def heat(trace: Trace, y: Y, filters: Sequence[Filter], entry: Entry | None, sou
         final = asked
     counts, stream = streamed(trace, name, core, lambda engine: count(engine, final))
     return replace(counts, filtered=stream.events + stream.skipped - counts.events - counts.without_y - counts.outside,
-                   damaged=stream.damaged, lost=stream.losses, unpaired=stream.unpaired, conditional=True)
+                   damaged=stream.damaged, lost=stream.losses, unpaired=stream.unpaired, conditional=True, window=_window(counts, ends))
 
 
 def over_time(trace: Trace, asked: Statistic, source: str | None, ends: Ends, interval_ns: int | None, columns: int) -> Series | Stack:
@@ -80,6 +80,15 @@ def over_time(trace: Trace, asked: Statistic, source: str | None, ends: Ends, in
         stream.losses, "records lost by the tracer"), (stream.unpaired, "starts or completions without their other half")) if count]
     return sums.answer(asked, found, source=name, base_ns=base, interval_ns=interval, columns=many, span=(span[0], span[1] + 1),
                        recorded=None, notes=tuple(notes))
+
+
+def _window(counts: HeatCounts, ends: Ends) -> tuple[int, int] | None:
+    """Columns of the time that was asked for; None where it was all of the trace."""
+    if ends == (None, None) or not len(counts.count):
+        return None
+    low, high = ends
+    first = 0 if low is None else (low - counts.t0_ns) // counts.interval_ns
+    return first, counts.columns if high is None else -(-(high - counts.t0_ns) // counts.interval_ns)
 
 
 def bounds(trace: Trace) -> Span:

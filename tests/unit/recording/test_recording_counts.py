@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,6 +70,34 @@ def test_equal_buckets_of_different_traces_are_made_alike(one: list[tuple[int, i
 def test_taking_a_part_away_leaves_the_rest(one: list[tuple[int, int]], two: list[tuple[int, int]]) -> None:
     rest = counted(one + two, LogLinear(4)).minus([counted(two, LogLinear(4))])
     assert cells(rest) == cells(counted(one, LogLinear(4)))
+
+
+@given(events, st.integers(0, 20), st.integers(0, 20), st.integers(1, 7))
+def test_a_still_picture_has_all_columns_that_were_asked_about(made: list[tuple[int, int]], before: int, after: int, joined: int) -> None:
+    counts = counted(made, LogLinear(6), 0)
+    gaps = ((-before, 0),) if before else ()
+    asked = replace(counts, window=(-before, counts.columns + after), gaps=gaps, lost_by_column=((-before, 3),))
+    framed = asked.framed()
+    assert cells(framed) == cells(counts)
+    assert framed.columns == counts.columns + before + after
+    assert framed.t0_ns == counts.t0_ns - 1000 * before
+    assert framed.gaps == (((0, before),) if before else ())
+    assert framed.lost_by_column == ((0, 3),)
+    again = framed.framed()
+    assert (again.t0_ns, again.columns, cells(again)) == (framed.t0_ns, framed.columns, cells(framed))
+    assert framed.coarser(columns=joined).columns == -(-framed.columns // joined)
+    assert counts.framed() is counts
+
+
+@given(events.filter(bool), events.filter(bool), st.integers(0, 20))
+def test_windows_of_parts_are_joined(one: list[tuple[int, int]], two: list[tuple[int, int]], first: int) -> None:
+    parts = [counted(one, LogLinear(6)), counted([(column + first, value) for column, value in two], LogLinear(6), first)]
+    known = replace(parts[0], window=(-5, 60))
+    merged = merge([known, parts[1]])
+    past = max(60, *(part.t0_ns // 1000 + part.columns for part in parts))
+    assert (merged.framed().t0_ns, merged.framed().t0_ns + merged.framed().span_ns) == (-5000, 1000 * past)
+    # beside one that counts nothing it keeps its own
+    assert merge([known, counted([], LogLinear(6))]).window == (-5, 60)
 
 
 def test_different_buckets_are_refused() -> None:
