@@ -16,6 +16,7 @@ from ..recording.counts import HeatCounts
 from ..recording.grids import LogLinear
 from ..statistics.answers import Stack
 from ..statistics.available import availability, held
+from ..statistics.fields import QUANTIZED
 from ..statistics.names import Statistic, parse
 from ..statistics.query import query
 from . import protobuf
@@ -64,9 +65,13 @@ class Exporter:
         """Everything, up to now. A statistic that a recording can't answer is left out, until it can."""
         with self._lock:
             found: dict[str, list[Sample]] = {}
+            # one moment for all of a recording: what is divided by each other is of the same I/Os
+            moments: dict[str, tuple[int, int]] = {}
             for each in self._counted:
                 try:
-                    self._count(each)
+                    if each.recording not in moments:
+                        moments[each.recording] = self._settled(each.recording)
+                    self._count(each, *moments[each.recording])
                 except IolabError:
                     continue
                 name = each.statistic.breakdown if each.histogram is not None else each.statistic.entry.measure
@@ -75,14 +80,17 @@ class Exporter:
                         for name in NAMES if name in found]
             return [*families, *self._of_recordings()]
 
-    def _count(self, each: _Counted) -> None:
-        """Add what came since it was counted last."""
+    def _settled(self, recording: str) -> tuple[int, int]:
+        """Where a recording begins, and up to where nothing more comes."""
+        first, last = self._store.ends(recording)
+        return first, last + 1 - (LAG if is_live(self._store, recording) else 0)
+
+    def _count(self, each: _Counted, first: int, until: int) -> None:
+        """Add what came between `first`, or when it was counted last, and `until`."""
         opened = self._store.open(each.recording)
         # counters of the kernel are told better by who reads them directly
         if availability(each.statistic.entry, *held(opened)).counted:
             return
-        first, last = self._store.ends(each.recording)
-        until = last + 1 - (LAG if is_live(self._store, each.recording) else 0)
         since = each.until_ns
         if until <= (first if since is None else since):
             return
@@ -122,9 +130,11 @@ class Exporter:
 
 def _exported(name: str) -> Statistic:
     statistic = parse(name)
-    if statistic.breakdown == "offset" or statistic.entry.measure not in ("ops", "bytes") or not statistic.entry.sources:
+    measure, breakdown = statistic.entry.measure, statistic.breakdown
+    mapped = breakdown in QUANTIZED and (measure != "ops" or breakdown == "offset")
+    if mapped or measure not in ("ops", "bytes") or not statistic.entry.sources:
         raise UsageError(f"{statistic} makes no metric", where="--metric",
-                         hint="those of I/Os do: latency, queue and size make histograms, other breakdowns but offset counters")
+                         hint="those of I/Os do: latency, queue and size of ops make histograms, other breakdowns but offset counters")
     return statistic
 
 

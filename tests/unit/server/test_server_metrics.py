@@ -185,6 +185,31 @@ def test_a_growing_recording_is_counted_once(tmp_path: Path, monkeypatch: pytest
     assert found["iolab_latency_nanoseconds_count", (("recording", "r"), ("statistic", "io.ops[latency]"))] == latency
 
 
+def test_all_of_a_scrape_is_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "is_live", lambda store, name: True)
+    asked, second = metrics.query, 20
+
+    def meanwhile(*args: Any, **more: Any) -> Any:
+        nonlocal second
+        writer.append_events(events(200, second, start_ns=START + second * SECOND, per_s=200))
+        second += 1
+        return asked(*args, **more)
+
+    with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}) as writer:
+        for each in range(20):
+            writer.append_events(events(200, each, start_ns=START + each * SECOND, per_s=200))
+        exporter = Exporter(Store([tmp_path / "r"]), ["io.ops", "io.ops[op]", "io.ops[process]"])
+        monkeypatch.setattr(metrics, "query", meanwhile)
+        for _ in range(3):
+            found = parsed(text(exporter.families()).decode())
+            sums: dict[str, float] = {}
+            for (name, labels), value in found.items():
+                if name == "iolab_operations_total":
+                    sums[labels[1][1]] = sums.get(labels[1][1], 0) + value
+            assert len(sums) == 3
+            assert len(set(sums.values())) == 1
+
+
 def test_keys_beyond_the_most_are_added_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "MOST_KEYS", 5)
     found = parsed(text(Exporter(store, ["io.ops[file]"]).families()).decode())
@@ -198,7 +223,7 @@ def test_labels_with_quotes_and_line_ends() -> None:
     assert written == '# HELP x a\\nb\n# TYPE x gauge\nx{file="a\\"b\\\\c\\nd"} 1.0\n'
 
 
-@pytest.mark.parametrize("name", ["io.ops[offset]", "io.opps", "", "io.ops["])
+@pytest.mark.parametrize("name", ["io.ops[offset]", "io.bytes[latency]", "io.opps", "", "io.ops["])
 def test_what_makes_no_metric(name: str, store: Store) -> None:
     with pytest.raises(UsageError):
         Exporter(store, [name])
