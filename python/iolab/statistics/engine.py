@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 THREADS = min(8, os.cpu_count() or 1)
 MEMORY = "2GB"
 """Most that an answer may take; beyond, a narrower question is asked for. Nothing is ever spilled to a disk that is measured."""
+
+_CTRL_C = re.compile(r"(^|failed: )KeyboardInterrupt(:|\s*$)", re.MULTILINE)
+"""How DuckDB's errors name an exception of a stream: in a line of its own, or behind what failed."""
 
 AGAIN_S = 0.05
 """Seconds between two words to a question that was given up and has not ended."""
@@ -116,37 +121,29 @@ class Engine:
 
     def files(self, name: str, paths: Sequence[str]) -> None:
         """Make Parquet files of one schema known as `name`, a word of this package."""
-        try:
+        with self._telling():
             self._connection.read_parquet(list(paths)).create_view(name)
-        except self._errors as error:
-            raise self.refused(error) from None
 
     def run(self, sql: str) -> None:
         """A statement without an answer."""
         self._go_on()
-        try:
+        with self._telling():
             self._connection.execute(sql)
-        except self._errors as error:
-            raise self.refused(error) from None
 
     def ask(self, sql: str, bound: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Columns of the answer by name, masked where they lack values. IolabError where it can't be given."""
         self._go_on()
-        try:
+        with self._telling():
             answer: dict[str, Any] = self._connection.execute(sql, dict(bound or {})).fetchnumpy()
-        except self._errors as error:
-            raise self.refused(error) from None
         return answer
 
     def stream(self, sql: str, bound: Mapping[str, Any] | None = None) -> Iterator[pa.RecordBatch]:
         """The answer in batches, as they come."""
         self._go_on()
-        try:
+        with self._telling():
             # of `execute` the whole answer would be held
             batches: Any = self._connection.sql(sql, params=dict(bound or {})).to_arrow_reader(1_000_000)
             yield from batches
-        except self._errors as error:
-            raise self.refused(error) from None
 
     def _go_on(self) -> None:
         """Halted where the question was given up: DuckDB forgets an interruption that comes between two statements."""
@@ -156,7 +153,27 @@ class Engine:
     def _given_up(self) -> Halted:
         return Halted("the question was given up", where=self.place)
 
-    def refused(self, error: Exception) -> IolabError:
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """What DuckDB raises as this package's errors, and Ctrl-C, of which it makes errors of its own, as KeyboardInterrupt."""
+        try:
+            yield
+        except (self._errors, RuntimeError) as error:
+            if self._is_interrupt(error):
+                raise KeyboardInterrupt from None
+            if isinstance(error, self._errors):
+                raise self._refused(error) from None
+            raise
+
+    def _is_interrupt(self, error: Exception) -> bool:
+        """Whether an error is Ctrl-C: during a statement, or while a stream was read, whose exceptions are told as words alone."""
+        if isinstance(error, self._interrupt):
+            return self._halt is None or not self._halt.over
+        if isinstance(error, self._errors):
+            return _CTRL_C.search(str(error)) is not None
+        return "Query interrupted" in str(error)
+
+    def _refused(self, error: Exception) -> IolabError:
         """DuckDB's words as an error with its place."""
         words = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         if isinstance(error, self._interrupt):
