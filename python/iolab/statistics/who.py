@@ -49,7 +49,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Dimension:
-    """A field's values, those first whose share inside is the furthest above that outside.
+    """A field's values, those first whose share inside is the furthest from that outside.
 
     Attributes:
         telling: from 0 (the same inside and outside) to 1 (nothing in common): half the sum of the differences of shares.
@@ -181,7 +181,8 @@ def _dimension(field: str, values: dict[str, list[int]], sums: tuple[int, int], 
               for value, (within, beyond) in values.items()]
     # without anything on one side the other side's shares decide
     apart = {each.value: float(np.nan_to_num(each.share_inside) - np.nan_to_num(each.share_outside)) for each in shares}
-    shares.sort(key=lambda each: (-apart[each.value], -each.inside, each.value))
+    # of two values alone, both are as far apart, but for the last bit
+    shares.sort(key=lambda each: (-round(abs(apart[each.value]), 9), -apart[each.value], -each.inside - each.outside, each.value))
     telling = sum(abs(each) for each in apart.values()) / 2 if all(sums) else 0.0
     rest = shares[top:]
     return Dimension(field, telling, tuple(shares[:top]), len(rest), sum(each.inside for each in rest), sum(each.outside for each in rest))

@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from statistics_data import Event, recording_of, trace_of
 
+from iolab.cli.query_who import text
 from iolab.errors import UsageError
+from iolab.statistics.names import parse
 from iolab.statistics.who import Rectangle, Who, as_data, who
 
 MS = 10**6
@@ -99,6 +101,21 @@ def test_few_are_named_and_the_rest_is_summed(tmp_path: Path) -> None:
     found = who(slow(tmp_path), "latency", Rectangle(low=10 * MS), top=1)
     process = next(each for each in found.dimensions if each.field == "process")
     assert (len(process.values), process.left, process.left_inside, process.left_outside) == (1, 7, 0, 90)
+
+
+def test_what_is_far_more_outside_is_named_as_well(tmp_path: Path) -> None:
+    # inside 20 of a and 10 of b, outside 10 of a and 60 of b, and one each of ten more
+    held = [("a", 20, 20), ("b", 20, 10), ("a", 1, 10), ("b", 1, 60), *((f"c{place}", 1, 1) for place in range(10))]
+    times = iter(range(1000))
+    trace = trace_of([Event(next(times) * MS, latency * MS, process=name) for name, latency, many in held for _ in range(many)],
+                     tmp_path / "t.csv")
+    found = who(trace, "latency", Rectangle(low=10 * MS))
+    process = next(each for each in found.dimensions if each.field == "process")
+    assert [each.value for each in process.values[:2]] == ["a", "b"]
+    shown = text(found, parse("io.ops[latency]"), "t.csv", "10ms..1s", None)
+    assert any(line.startswith("b ") and line.split()[1:] == ["33.3", "%", "75.0", "%"] for line in shown), shown
+    cut = next(each for each in who(trace, "latency", Rectangle(low=10 * MS), top=2).dimensions if each.field == "process")
+    assert ([each.value for each in cut.values], cut.left, cut.left_inside) == (["a", "b"], 10, 0)
 
 
 def test_nothing_inside_is_said_without_shares(tmp_path: Path) -> None:
