@@ -32,9 +32,11 @@ class Opened(Results):
                 ignore: Names = None, where: Mapping[str, object] | None = None, unit: str | None = None) -> Comparison:
         """Every variant against the baseline; see `compare.compare.compare`. `where` is `{"media": "hdd"}` or lists of levels."""
         from .compare.compare import compare
+        from .compare.remarks import study_notes
 
         return compare(self.runs, metric, baseline=baseline or self.baseline, rows=_listed(rows), cols=_listed(cols),
-                       tables=_listed(tables), ignore=_listed(ignore) or (), where=_conditions(where), shown_unit=unit)
+                       tables=_listed(tables), ignore=_listed(ignore) or (), where=_conditions(where), shown_unit=unit,
+                       notes=study_notes(self.standing))
 
     @cached_property
     def chart(self) -> ChartBook:

@@ -51,6 +51,7 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
     from ..compare.beside import Published
     from ..compare.compare import compare
     from ..compare.model import Comparison
+    from ..compare.remarks import study_notes
     from ..compare.render.matrix import render_matrix
     from ..errors import UsageError
     from ..registry import load
@@ -60,6 +61,7 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
     conditions = parse_where(where)
     chosen = metric or results.default_metric()
     beside = None if published is None else Published(published)
+    notes = study_notes(results.standing)
 
     runs, base = results.runs, baseline or results.baseline
     if windows and steps:
@@ -74,7 +76,7 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
 
     def compared(name: str, in_unit: str | None) -> Comparison:
         found = compare(runs, name.strip(), baseline=base, rows=rows, cols=cols, tables=tables,
-                        ignore=ignore or (), where=conditions, shown_unit=in_unit, confidence=confidence)
+                        ignore=ignore or (), where=conditions, shown_unit=in_unit, confidence=confidence, notes=notes)
         return found if beside is None else beside.noted(found, select(runs, conditions))
 
     if "@" in chosen:

@@ -21,7 +21,7 @@ from .options import PATH, open_results, results_argument, say
 def command(path: Path, output: Path | None, charts: Path | None, style: Literal["svg", "png"], references: tuple[str, ...],
             published: Path | None) -> None:
     """Write the report: one HTML file that opens from disk without a network, or its charts as SVG or PNG."""
-    from ..errors import UsageError
+    from ..errors import ResultsError, UsageError
 
     if charts is not None and output is not None:
         raise UsageError("--charts writes files of its own, -o writes the report", hint="give one of them")
@@ -31,6 +31,8 @@ def command(path: Path, output: Path | None, charts: Path | None, style: Literal
     beside = None if published is None else Published(published)
     lines = [parse_reference(text) for text in references]
     results = open_results(path)
+    if not results.runs:
+        raise ResultsError("holds no run", where=path, hint="iolab show says what is missing")
     if charts is not None:
         from ..charts.export import export
 

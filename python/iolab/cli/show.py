@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,8 @@ def as_json(results: Results) -> dict[str, Any]:
     return {
         "schema": 1, "kind": "results", "name": manifest.name, "origin": manifest.origin, "baseline": results.baseline,
         "variants": manifest.variants, "factors": manifest.factors, "metrics": results.metrics(),
-        "verdicts": _counts(results), "environment": results.environment(), "reproduce": manifest.reproduce,
+        "verdicts": _counts(results), "standing": None if results.standing is None else asdict(results.standing),
+        "environment": results.environment(), "reproduce": manifest.reproduce,
         "runs": [{
             "run": run.id, "variant": run.variant, "factors": dict(run.factors), "repetition": run.plan.repetition,
             "block": run.plan.block, "host": run.plan.host, "status": run.plan.status, "verdict": run.verdict.as_json(),
@@ -69,14 +71,16 @@ def _head(results: Results) -> list[str]:
 
     manifest = results.manifest
     kind = {"run": "runs made here", "tree": "imported files", "table": "published numbers"}[manifest.origin]
-    lines = [f"{manifest.name}: {len(results.runs)} runs, {kind}"]
+    lines = [f"{manifest.name}: {len(results.runs)} run{'' if len(results.runs) == 1 else 's'}, {kind}"]
     lines += [f"  {line}" for line in manifest.description.splitlines()]
     named = [f"{name} (baseline)" if name == results.baseline else name for name in manifest.variants]
     lines.append(f"variants  {', '.join(named)}")
     for name in manifest.factors:
         swept = ", ".join(level_text(key[0]) for key in levels(results.runs, [name]) if key[0] is not None)
         lines.append(f"factor    {name}: {swept}")
-    lines.append(f"verdicts  {', '.join(f'{count} {level}' for level, count in _counts(results).items())}")
+    lines.append(f"verdicts  {', '.join(f'{count} {level}' for level, count in _counts(results).items()) or 'none: no run is there'}")
+    if results.standing is not None:
+        lines += [f"missing   {text}" for text in results.standing.words()]
     ratios = [value for run in results.runs if (value := run.value("littles_law")) is not None]
     if ratios:
         lines.append(f"Little's law  L/C from {min(ratios):.3f} to {max(ratios):.3f} over {len(ratios)} closed-loop runs")

@@ -43,13 +43,14 @@ class Pairing:
     """Two arms of one cell: differences (of logarithms, or plain) per block, shape (pairs,), blocks beside them.
 
     Attributes:
-        dropped: blocks where one side is INVALID, missing or without the metric.
+        dropped: blocks where one side is INVALID, missing or without the metric; without: those of them that left for the metric alone.
         zero: whether a value of zero forbids a ratio.
     """
 
     differences: NDArray[np.float64]
     blocks: tuple[BlockKey, ...]
     dropped: int
+    without: int = 0
     zero: bool = False
 
 
@@ -76,11 +77,17 @@ def pair(baseline: ArmCell | None, variant: ArmCell | None, metric: Metric) -> P
     common = [key for key in first.valid if key in second.valid]
     values = np.array([(first.valid[key][0], second.valid[key][0]) for key in common], np.float64).reshape(-1, 2)
     dropped = len(every) - len(common)
+    without = sum(_sound(first, key) and _sound(second, key) for key in every) - len(common)
     if metric.change == "difference":
-        return Pairing(values[:, 1] - values[:, 0], tuple(common), dropped)
+        return Pairing(values[:, 1] - values[:, 0], tuple(common), dropped, without)
     if np.any(values <= 0):
-        return Pairing(np.empty(0), (), dropped, zero=True)
-    return Pairing(np.log(values[:, 1] / values[:, 0]), tuple(common), dropped)
+        return Pairing(np.empty(0), (), dropped, without, zero=True)
+    return Pairing(np.log(values[:, 1] / values[:, 0]), tuple(common), dropped, without)
+
+
+def _sound(arm: ArmCell, key: BlockKey) -> bool:
+    """Whether the arm has a run there that counts, with or without the metric."""
+    return key in arm.valid or (key in arm.left_out and arm.left_out[key].verdict.level is not Level.INVALID)
 
 
 def estimate(arm: ArmCell, metric: Metric, confidence: float) -> Estimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import math
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from ..units import BASE, unit
 from .achieved import with_achieved
 from .axes import Grid, Where, choose, levels, select
 from .cells import Pairing, collect, estimate, pair, scale_of
-from .model import AGAIN, Cell, Change, Comparison, Key
+from .model import AGAIN, Cell, Change, Comparison, Key, Warning
 from .remarks import footnotes_of, warnings_of
 from .summaries import summaries
 
@@ -31,7 +32,7 @@ Place = tuple[Key, Key, Key]
 def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = None, rows: Sequence[str] | None = None,
             cols: Sequence[str] | None = None, tables: Sequence[str] | None = None, ignore: Sequence[str] = (),
             where: Where | None = None, shown_unit: str | None = None, confidence: float = CONFIDENCE,
-            alpha: float = ALPHA) -> Comparison:
+            alpha: float = ALPHA, notes: Sequence[Warning] = ()) -> Comparison:
     """Compare every variant with the baseline.
 
     Args:
@@ -41,6 +42,7 @@ def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = Non
             then named as hidden variation.
         where: conditions on factors, variants or hosts.
         shown_unit: unit to write values in; default the published one, where all runs are published in the same.
+        notes: what else must be said beside the numbers (see `remarks.study_notes`).
 
     Per cell and block the logarithms of both arms are subtracted (plain values for metrics compared by difference);
     the t interval of their mean pools its variance over the sweep where homogeneous; q is Benjamini-Hochberg's over
@@ -62,13 +64,13 @@ def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = Non
     pairings = {(place, variant): pair(arms.get((*place, base)), arms.get((*place, variant)), metric)
                 for place in places for variant in others}
     changes = _changes(pairings, metric, confidence, alpha)
-    cells, notes = [], dict[str, str]()
+    cells, footnotes = [], dict[str, str]()
     for place in places:
         for variant in (base, *others):
             arm = arms.get((*place, variant))
             if arm is None:
                 continue
-            codes = footnotes_of(arm, pairings.get((place, variant)), metric, notes)
+            codes = footnotes_of(arm, pairings.get((place, variant)), metric, footnotes)
             cells.append(Cell(*place, variant, estimate(arm, metric, confidence), changes.get((place, variant)), codes,
                               arm.saturated))
     again = [change.value for (_, variant), change in changes.items() if variant == base + AGAIN]
@@ -76,9 +78,10 @@ def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = Non
         metric=metric, baseline=base, variants=(base, *others), rows=axes.rows, cols=axes.cols, tables=axes.tables,
         row_levels=grid.rows, col_levels=grid.cols, table_levels=grid.tables,
         cells=tuple(cells), summaries=summaries(pairings, others, axes, grid, metric, changes, confidence),
-        fixed=axes.fixed, warnings=warnings_of(selected, metric, axes, base, others, pairings, changes), footnotes=notes,
+        fixed=axes.fixed, warnings=(*warnings_of(selected, metric, axes, base, others, pairings, changes), *notes),
+        footnotes=footnotes,
         noise_floor=(min(again), max(again)) if again else None, confidence=confidence, alpha=alpha,
-        detectable=_detectable(pairings, metric, alpha),
+        detectable=_detectable(pairings, metric, alpha, _tests(changes, all(_is_again(variant) for variant in others))),
         shown_unit=_shown_unit(shown_unit, metric, selected))
 
 
@@ -118,6 +121,7 @@ def _changes(pairings: dict[tuple[Place, str], Pairing], metric: Metric, confide
              alpha: float) -> dict[tuple[Place, str], Change]:
     """Changes of every pairing that has one. The A/A arm is a family of its own: it is there to test the test."""
     found: dict[tuple[Place, str], Change] = {}
+    sizes: dict[tuple[Place, str], MeanInterval] = {}
     for variant in dict.fromkeys(variant for _, variant in pairings):
         keys = [key for key, pairing in pairings.items() if key[1] == variant and len(pairing.differences)]
         intervals = t_intervals([pairings[key].differences for key in keys], confidence=confidence)
@@ -130,46 +134,49 @@ def _changes(pairings: dict[tuple[Place, str], Pairing], metric: Metric, confide
             value = back(interval.mean)
             improves = None if metric.better is None or value == 0 else (value > 0) == (metric.better == "higher")
             found[key] = Change(
-                value=value, low=low, high=high, pairs=len(pairing.differences), dropped=pairing.dropped, df=interval.df,
-                pooled=interval.pooled, p=interval.p if metric.assumption == "normal" else exact, p_exact=exact,
+                value=value, low=low, high=high, pairs=len(pairing.differences), dropped=pairing.dropped, without=pairing.without,
+                df=interval.df, pooled=interval.pooled, p=interval.p if metric.assumption == "normal" else exact, p_exact=exact,
                 improves=improves,
-                excluded=None if low is None or high is None else max(abs(low), abs(high)),
-                blocks_needed=_needed(interval, len(keys), alpha))
-    families: dict[bool, list[tuple[Place, str]]] = {}
-    for key in found:
-        families.setdefault(key[1].endswith(AGAIN), []).append(key)
-    for family in families.values():
+                excluded=None if low is None or high is None else max(abs(low), abs(high)))
+            sizes[key] = interval
+    for again in (False, True):
+        family = [key for key in found if _is_again(key[1]) is again]
+        tests = _tests(found, again)
         for key, q in zip(family, benjamini_hochberg([found[key].p for key in family]), strict=True):
             decided = q is not None and q <= alpha
-            found[key] = _with(found[key], q, decided)
+            needed = None if decided else _needed(sizes[key], tests, alpha)
+            found[key] = dataclasses.replace(found[key], q=q, decided=decided, blocks_needed=needed)
     return found
 
 
-def _detectable(pairings: dict[tuple[Place, str], Pairing], metric: Metric, alpha: float) -> float | None:
-    """The smallest change that a cell of median noise and blocks finds, at the level that one of so many cells must pass."""
+def _is_again(variant: str) -> bool:
+    return variant.endswith(AGAIN)
+
+
+def _tests(changes: dict[tuple[Place, str], Change], again: bool) -> int:
+    """How many tests q is taken over: of all variants together, or of the A/A arm by itself. At least 1."""
+    return max(1, sum(change.p is not None for (_, variant), change in changes.items() if _is_again(variant) is again))
+
+
+def _detectable(pairings: dict[tuple[Place, str], Pairing], metric: Metric, alpha: float, tests: int) -> float | None:
+    """The smallest change that a cell of median noise and blocks finds, at the level that one of so many tests must pass."""
     repeated = [pairing.differences for pairing in pairings.values() if len(pairing.differences) >= 2]
     if not repeated:
         return None
     sd = float(np.median([np.std(differences, ddof=1) for differences in repeated]))
     blocks = int(np.median([len(differences) for differences in repeated]))
-    effect = detectable(sd, blocks, alpha / len(repeated)) if math.isfinite(sd) else None
+    effect = detectable(sd, blocks, alpha / tests) if math.isfinite(sd) else None
     return None if effect is None else scale_of(metric)(effect)
 
 
-def _with(change: Change, q: float | None, decided: bool) -> Change:
-    values = {**change.__dict__, "q": q, "decided": decided}
-    if decided:
-        values["blocks_needed"] = None
-    return Change(**values)
+def _needed(interval: MeanInterval, tests: int, alpha: float) -> int | None:
+    """Blocks at which a change of this size would be found among that many tests: more than there are, where undecided.
 
-
-def _needed(interval: MeanInterval, cells: int, alpha: float) -> int | None:
-    """Blocks at which a change of this size would be found among that many cells: more than there are, where undecided.
-
-    A single true change among many cells must pass the strictest threshold of Benjamini-Hochberg, alpha over cells.
+    A single true change among many must pass the strictest threshold of Benjamini-Hochberg, alpha over all of the tests:
+    the cells of every variant.
     """
     if interval.sd is None or not math.isfinite(interval.sd) or interval.mean == 0:
         return None
-    needed = blocks_needed(interval.mean, interval.sd, alpha=alpha / cells)
+    needed = blocks_needed(interval.mean, interval.sd, alpha=alpha / tests)
     return None if needed is None else max(needed, interval.n + 1)
 

@@ -47,13 +47,14 @@ class Change:
 
     Attributes:
         value: the estimate; low, high: its interval, None where there is none (one pair).
-        pairs: blocks that count; dropped: blocks that left because one side was INVALID or missing.
+        pairs: blocks that count; dropped: blocks that left because one side was INVALID, missing or without the metric;
+            without: those of them that left for the metric alone.
         df: degrees of freedom of the interval; pooled: whether its variance is the sweep's.
         p: of the t test; p_exact: of the exact test, from six pairs on; q: Benjamini-Hochberg over the sweep.
         decided: whether q is at most the comparison's alpha.
         improves: whether the direction of the estimate is the metric's better one; None without direction.
-        blocks_needed: blocks at which a change as large as the estimate would be found with 80 % power as one of the sweep's
-            cells, where undecided.
+        blocks_needed: blocks at which a change as large as the estimate would be found with 80 % power among the tests that
+            q is taken over, where undecided.
         excluded: the interval's far end as a size: a change beyond it, up or down, is excluded. None without interval.
     """
 
@@ -71,6 +72,7 @@ class Change:
     improves: bool | None = None
     blocks_needed: int | None = None
     excluded: float | None = None
+    without: int = 0
 
 
 @dataclass(frozen=True)
@@ -129,8 +131,8 @@ class Comparison:
         footnotes: code to text, in order of first use.
         noise_floor: of an A/A arm: the range of change seen where nothing differs, as (lowest, highest).
         confidence: of every interval; alpha: of decisions after Benjamini-Hochberg.
-        detectable: smallest change that the blocks of a typical cell find with 80 % power as one of the sweep's cells: half of
-            the cells need less. None below two blocks.
+        detectable: smallest change that the blocks of a typical cell find with 80 % power among the tests that q is taken
+            over: half of the cells need less. None below two blocks.
         shown_unit: unit in which to write values where one was asked for or published; None chooses a readable one.
     """
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ..metrics import Metric
 from ..results.model import Run
+from ..results.standing import Standing
 from ..verdict import Level
 from .axes import Axes, level_text
 from .cells import ArmCell, Pairing
@@ -65,10 +66,18 @@ def warnings_of(runs: Sequence[Run], metric: Metric, axes: Axes, baseline: str, 
         found.append(Warning("one-block", "one run per cell: no interval, and no change can be told from noise"))
     elif 1 < most < 6:
         found.append(Warning("few-blocks", f"{most} blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)"))
-    dropped = sum(pairing.dropped for pairing in pairings.values())
+    without = sum(pairing.without for pairing in pairings.values())
+    dropped = sum(pairing.dropped for pairing in pairings.values()) - without
     if dropped:
         found.append(Warning("dropped", f"{dropped} pair{'s' if dropped > 1 else ''} left out: one side INVALID or missing"))
+    if without:
+        found.append(Warning("without", f"{metric.name}: {without} pair{'s' if without > 1 else ''} left out, without the metric"))
     return tuple(found)
+
+
+def study_notes(standing: Standing | None) -> tuple[Warning, ...]:
+    """What is missing of the study that the runs are of."""
+    return () if standing is None else tuple(Warning("unfinished", text) for text in standing.words())
 
 
 def _environment(runs: Sequence[Run]) -> list[Warning]:

@@ -83,7 +83,7 @@ def assemble(
         origin=manifest.origin,
         created=_time_text(manifest.created_ns),
         variants=_variants(results, comparisons),
-        summary=words.summarise(told(comparisons), runs),
+        summary=words.summarise(told(comparisons), runs, [] if results.standing is None else results.standing.words()),
         levels=level_counts(runs),
         reasons=reason_groups(runs),
         sections=sections,

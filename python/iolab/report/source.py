@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ..results.manifest import Manifest
 from ..results.model import Histogram, Run, Series
+from ..results.standing import Standing
 
 
 class Source(Protocol):
@@ -21,6 +22,11 @@ class Source(Protocol):
     @property
     def manifest(self) -> Manifest:
         """Name, origin, variants and factors."""
+        ...
+
+    @property
+    def standing(self) -> Standing | None:
+        """How much of its study is there; None where that isn't known."""
         ...
 
     @property

@@ -17,9 +17,9 @@ SAID_HERE = {"one-variant", "unjudged", "one-block", "dropped"}
 """Warnings of the comparison that the summary says in words of its own."""
 
 
-def trust(comparisons: Sequence[Comparison], runs: Sequence[Run]) -> list[Sentence]:
-    """Verdicts, repetitions, what was left out, the noise floor and the comparison's own warnings."""
-    sentences = [*verdict_sentences(runs)]
+def trust(comparisons: Sequence[Comparison], runs: Sequence[Run], missing: Sequence[str] = ()) -> list[Sentence]:
+    """Verdicts, what is missing of the study, repetitions, what was left out, the noise floor and the comparison's own warnings."""
+    sentences = [*verdict_sentences(runs), *(Sentence(text=_full_stop(text), tone="caution") for text in missing)]
     changes = [cell.change for comparison in comparisons for cell in comparison.cells if cell.change is not None]
     if changes and all(change.low is None for change in changes):
         sentences.append(
@@ -30,7 +30,7 @@ def trust(comparisons: Sequence[Comparison], runs: Sequence[Run]) -> list[Senten
             )
         )
     dropped = max(
-        (sum(cell.change.dropped for cell in comparison.cells if cell.change) for comparison in comparisons),
+        (sum(cell.change.dropped - cell.change.without for cell in comparison.cells if cell.change) for comparison in comparisons),
         default=0,
     )
     if dropped:

@@ -15,12 +15,13 @@ MOST_TABLES, MOST_BY_TABLE = 6, 2
 """Tables that are told one by one, and the metrics (the first of the report) of which they are."""
 
 
-def summarise(comparisons: Sequence[Comparison], runs: Sequence[Run]) -> list[SummaryPart]:
+def summarise(comparisons: Sequence[Comparison], runs: Sequence[Run], missing: Sequence[str] = ()) -> list[SummaryPart]:
     """What a reader should know first: each variant against the baseline, then how far the numbers can be trusted.
 
     Args:
         comparisons: one per metric that leads the report, in report order.
         runs: every run, whether or not it counts.
+        missing: what is not there of the study, a line each.
     """
     parts = []
     baseline = comparisons[0].baseline if comparisons else ""
@@ -43,7 +44,7 @@ def summarise(comparisons: Sequence[Comparison], runs: Sequence[Run]) -> list[Su
         parts.append(
             SummaryPart(title=f"{only}: nothing to compare with" if only else "No runs", sentences=sentences)
         )
-    parts.append(SummaryPart(title="How far to trust this", sentences=trust(comparisons, runs)))
+    parts.append(SummaryPart(title="How far to trust this", sentences=trust(comparisons, runs, missing)))
     return parts
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import __version__
 from ..verdict import Verdict
-from .evidence import RUNS, read_plan
+from .evidence import RUNS, known_plan
 from .model import Observation, Run
 
 FILE = "observations.parquet"
@@ -111,6 +111,6 @@ def read_cache(directory: Path, key: str) -> list[Run] | None:
     found = []
     for data in notes:
         run_dir = directory / RUNS / data["run"]
-        found.append(Run(read_plan(run_dir), run_dir, by_run.get(data["run"], {}), Verdict.from_json(data["verdict"]),
+        found.append(Run(known_plan(run_dir)[0], run_dir, by_run.get(data["run"], {}), Verdict.from_json(data["verdict"]),
                          data["environment"], tuple(data["assumptions"]), data["options"]))
     return found

@@ -62,11 +62,28 @@ def read_plan(run_dir: Path) -> RunPlan:
         raise FormatError(f"can't be read as a run's plan: {error!r}", where=path) from None
 
 
+def known_plan(run_dir: Path) -> tuple[RunPlan, FormatError | None]:
+    """The run's plan; where it can't be read, what is known without it, and what is wrong.
+
+    A run without a readable plan was killed before it ended: it is shown, and counts for nothing.
+    """
+    try:
+        return read_plan(run_dir), None
+    except FormatError as error:
+        return RunPlan(run=run_dir.name, variant="?", factors={}, status="failed"), error
+
+
 def run_directories(directory: Path) -> Iterator[Path]:
     """Run directories of a results directory, in order of their number."""
     runs = directory / RUNS
     if runs.is_dir():
         yield from sorted(path for path in runs.iterdir() if path.is_dir())
+
+
+def run_number(name: str) -> int | None:
+    """A run's number by its name, `0042-1a2b3c4d`; None for another name."""
+    number = name.partition("-")[0]
+    return int(number) if number.isascii() and number.isdecimal() else None
 
 
 def measured_files(run_dir: Path) -> list[Path]:

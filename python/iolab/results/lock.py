@@ -5,12 +5,19 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import ResultsError
 
 FILE = ".lock"
+
+
+def check_free(directory: Path) -> None:
+    """ResultsError naming the process that writes there, if one does. A directory that was never locked stays untouched."""
+    if (directory / FILE).exists():
+        with suppress(PermissionError), lock(directory):
+            pass
 
 
 @contextmanager

@@ -7,16 +7,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..errors import FormatError, ResultsError
+from ..errors import ResultsError
 from ..metrics import find, sort_key
 from ..verdict import Level, Reason, Verdict
 from .cache import evidence_key, read_cache, table_of, write_cache
 from .cache_details import Details, read_details, write_details
-from .evidence import read_environment, read_plan, run_directories
+from .evidence import known_plan, read_environment, run_directories
 from .hosts import begun_on, joined_manifest, joined_runs, read_hosts
 from .manifest import Manifest, read_manifest
-from .model import Derived, Histogram, Run, RunPlan, Series
+from .model import Derived, Histogram, Run, Series
 from .published import published_runs
+from .standing import Standing, joined_standing, standing
 
 Progress = Callable[[int, int], None]
 """Called with (runs read, runs in all) while evidence is read."""
@@ -63,13 +64,11 @@ class Results:
         """Each run from its evidence, with how many there are."""
         from .derive_all import derive_all
 
-        found = [(run_dir, _plan(run_dir)) for run_dir in run_directories(self.path)]
-        derived_runs = derive_all([(run_dir, plan) for run_dir, plan in found if isinstance(plan, RunPlan)])
-        for run_dir, plan in found:
-            if not isinstance(plan, RunPlan):
-                # a run without a readable plan was killed before it ended: it is shown, and counts for nothing
-                unknown = RunPlan(run=run_dir.name, variant="?", factors={}, status="failed")
-                yield Run(unknown, run_dir, {}, Verdict.of([Reason("no-plan", Level.INVALID, plan.message)])), len(found)
+        found = [(run_dir, *known_plan(run_dir)) for run_dir in run_directories(self.path)]
+        derived_runs = derive_all([(run_dir, plan) for run_dir, plan, problem in found if problem is None])
+        for run_dir, plan, problem in found:
+            if problem is not None:
+                yield Run(plan, run_dir, {}, Verdict.of([Reason("no-plan", Level.INVALID, problem.message)])), len(found)
                 continue
             derived = self._derived[plan.run] = next(derived_runs)
             observations = {observation.metric: observation for observation in derived.observations}
@@ -82,6 +81,13 @@ class Results:
     def run(self, run_id: str) -> Run | None:
         """The run of that name, or None."""
         return self._by_id.get(run_id)
+
+    @cached_property
+    def standing(self) -> Standing | None:
+        """How much of its study is there; None where that isn't known (imports, tables). ResultsError where the journal can't be read."""
+        if self._parts:
+            return joined_standing({name: part.standing for name, part in self._parts.items()})
+        return standing(self.path) if self.manifest.origin == "run" else None
 
     def metrics(self) -> list[str]:
         """Metrics that at least one run has, in the order in which reports list them."""
@@ -161,10 +167,3 @@ class Results:
         """`environment.json` of the results, else of the first run that has one: `{"fingerprint", "facts"}`, or empty."""
         found = read_environment(next(iter(self._parts.values())).path if self._parts else self.path)
         return found or next((facts for run in self.runs if (facts := read_environment(run.evidence))), {})
-
-
-def _plan(run_dir: Path) -> RunPlan | FormatError:
-    try:
-        return read_plan(run_dir)
-    except FormatError as error:
-        return error

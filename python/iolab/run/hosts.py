@@ -11,6 +11,7 @@ from ..errors import IolabError, UsageError
 from ..hosts.base import Host
 from ..results.hosts import FILE as HOSTS_FILE
 from ..results.hosts import Hosts, read_hosts, write_hosts
+from ..results.lock import check_free
 from ..results.manifest import FILE as MANIFEST_FILE
 from ..study.adapt import Changes
 from .interrupts import Interrupts, SameInterrupts
@@ -79,6 +80,8 @@ def _begin(path: Path, output: Path, hosts: Mapping[str, Host], how: How) -> Non
         raise UsageError("holds results of one host", where=output, hint="choose another directory with -o for several")
     known = read_hosts(output) if output.is_dir() else None
     if known is not None and not how.resume:
+        for name in known.words:
+            check_free(output / name)
         raise UsageError("holds results already", where=output,
                          hint="go on with them by --resume, choose another directory with -o, or remove it first")
     words = {**(known.words if known is not None else {}), **{name: str(getattr(host, "words", name)) for name, host in hosts.items()}}

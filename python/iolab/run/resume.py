@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import FormatError, ResultsError, UsageError
 from ..hosts.base import Host
 from ..hosts.facts import boot_id
-from ..results.evidence import read_plan, run_directories
+from ..results.evidence import read_plan, run_directories, run_number
 from ..results.manifest import FILE as MANIFEST_FILE
 from ..results.manifest import Manifest, read_manifest
 from ..results.model import RunPlan
@@ -100,11 +100,11 @@ def read_past(directory: Path) -> Past:
     events = read_journal(directory)[0] if (directory / JOURNAL_FILE).exists() else []
     done, host = {}, None
     for run_dir in run_directories(directory):
-        plan, number = _plan(run_dir), _number(run_dir.name)
+        plan, number = _plan(run_dir), run_number(run_dir.name)
         if plan is not None and plan.status == "finished" and number is not None:
             done[number], host = run_dir.name, plan.host
     planned = {number: event["run"] for event in events
-               if event["event"] == "planned" and (number := _number(str(event.get("run", "")))) is not None}
+               if event["event"] == "planned" and (number := run_number(str(event.get("run", "")))) is not None}
     said = [event["host"] for event in events if event["event"] in ("opened", "resumed", "started") and isinstance(event.get("host"), str)]
     return Past(events, done, planned, said[-1] if said else host or _begun_on(directory))
 
@@ -229,11 +229,6 @@ def _free_place(aside: Path, name: str) -> Path:
     while (aside / f"{name}.{number}").exists():
         number += 1
     return aside / f"{name}.{number}"
-
-
-def _number(name: str) -> int | None:
-    number = name.partition("-")[0]
-    return int(number) if number.isascii() and number.isdecimal() else None
 
 
 def _words(changes: Changes) -> str:

@@ -11,7 +11,7 @@ from ..hosts.local import LocalHost
 from ..results.evidence import RUNS
 from ..results.hosts import FILE as HOSTS_FILE
 from ..results.lock import FILE as LOCK_FILE
-from ..results.lock import lock
+from ..results.lock import check_free, lock
 from ..results.manifest import FILE as MANIFEST_FILE
 from ..study.adapt import Changes
 from ..study.load import Study, load_study
@@ -50,6 +50,8 @@ def run_study(path: Path, output: Path | None = None, *, listener: ProgressListe
     directory = output if output is not None else Path("results") / study.name
     heard = listener or Silence()
     fresh = not directory.exists()
+    if not resume and begun(directory):
+        check_free(directory)  # before any advice to remove it
     _check_output(directory, resume)
     options = RunnerOptions(resume, fail_fast, Permissions(destructive, force))
     try:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import t as student
 
 from iolab import registry
 from iolab.compare.axes import parse_where
@@ -17,6 +18,7 @@ from iolab.compare.compare import compare
 from iolab.compare.model import Cell, Comparison
 from iolab.errors import UsageError
 from iolab.results.model import Run
+from iolab.stats.power import blocks_needed, detectable
 from iolab.verdict import Level, Reason, Verdict
 from support.runs import run
 
@@ -109,6 +111,17 @@ def test_a_suspect_run_stays_in_and_is_footnoted() -> None:
     assert (cell.estimate.level, cell.footnotes, len(cell.estimate.values)) == (Level.SUSPECT, ("stall",), 3)
     assert "moved nothing for 4 s" in comparison.footnotes["stall"]
     assert "¹" in registry.load("renderer", "text")().render(comparison)
+
+
+def test_pairs_without_the_metric_are_not_said_to_be_invalid() -> None:
+    runs = [run("master", 100.0 + block, block=block, level=Level.INVALID if block == 6 else Level.OK) for block in range(1, 7)]
+    runs += [run("project", None if block in (2, 3) else 200.0 + block, block=block) for block in range(1, 7)]
+    comparison = compare(runs, "write.iops")
+    change = only(comparison).change
+    assert change is not None
+    assert (change.pairs, change.dropped, change.without) == (3, 3, 2)
+    assert {warning.code: warning.text for warning in comparison.warnings if warning.code in ("dropped", "without")} == {
+        "dropped": "1 pair left out: one side INVALID or missing", "without": "write.iops: 2 pairs left out, without the metric"}
 
 
 def test_a_missing_run_leaves_with_its_block() -> None:
@@ -261,3 +274,27 @@ def test_three_variants_stand_side_by_side() -> None:
     text = registry.load("renderer", "text")().render(compare(runs, "write.iops"))
     header = next(line for line in text.splitlines() if "interval" in line).split()
     assert header == ["a", "b", "change", "interval", "test", "c", "change", "interval", "test"] or header[0] == "numjobs"
+
+
+def test_blocks_needed_counts_the_tests_of_every_variant() -> None:
+    rng = np.random.default_rng(4)
+    arms = {"master": 1.0, "master-again": 1.0, "a": 1.01, "b": 1.0, "c": 1.0, "d": 1.0}
+    runs = [run(variant, 1000.0 * factor * math.exp(rng.normal(0, 0.02)), block=block, numjobs=load)
+            for block in range(1, 7) for load in range(10) for variant, factor in arms.items()]
+    comparison = compare(runs, "write.iops", baseline="master")
+    told = 0
+    for cell in comparison.cells:
+        if cell.change is None or cell.change.decided or cell.change.low is None or cell.change.high is None or cell.change.df is None:
+            continue
+        half = (math.log1p(cell.change.high) - math.log1p(cell.change.low)) / 2
+        sd = half * math.sqrt(6) / float(student.ppf(0.975, cell.change.df))
+        tests = 10 if cell.variant == "master-again" else 40
+        needed = blocks_needed(math.log1p(cell.change.value), sd, alpha=0.05 / tests)
+        assert cell.change.blocks_needed == (None if needed is None else max(needed, 7))
+        told += cell.change.blocks_needed is not None
+    assert told > 10
+    spreads = [np.std(np.log(np.divide(each.estimate.values, other.estimate.values)), ddof=1) for each in comparison.cells
+               if each.change is not None for other in comparison.cells if other.row == each.row and other.variant == "master"]
+    size = detectable(float(np.median(spreads)), 6, 0.05 / 40)
+    assert size is not None
+    assert comparison.detectable == pytest.approx(math.expm1(size))

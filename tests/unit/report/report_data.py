@@ -11,6 +11,7 @@ import numpy as np
 from iolab.errors import ResultsError
 from iolab.results.manifest import Manifest
 from iolab.results.model import Histogram, Observation, Run, RunPlan, Series
+from iolab.results.standing import Standing
 from iolab.results.windows import window_runs
 from iolab.verdict import Level, Reason, Verdict
 
@@ -31,6 +32,7 @@ class HandMade:
     ) -> None:
         self.runs = list(runs)
         self.path = path
+        self.standing: Standing | None = None
         self._series = series or {}
         self._histograms = histograms or {}
         self._environment = environment or {}

@@ -160,3 +160,27 @@ def test_sentences_are_whole(metric: str) -> None:
             assert "  " not in sentence.text
             assert "None" not in sentence.text
             assert "nan" not in sentence.text.split()
+
+
+def test_what_is_missing_of_the_study_stands_with_the_verdicts() -> None:
+    parts = summarise([], [], ["3 of 12 planned runs are there, 9 to come"])
+    assert [sentence.text for sentence in parts[-1].sentences][1:] == ["3 of 12 planned runs are there, 9 to come."]
+    assert parts[-1].sentences[1].tone == "caution"
+
+
+def test_pairs_left_out_name_their_reason_and_their_metric() -> None:
+    runs = [
+        run(
+            2 * block + place,
+            variant,
+            {},
+            {"write.iops": 100.0 + place} | ({"device.util": 0.5} if block > 1 + place else {}),
+            block=block,
+        )
+        for block in (1, 2, 3, 4)
+        for place, variant in enumerate(("a", "b"))
+    ]
+    parts = summarise([compare(runs, "write.iops"), compare(runs, "device.util")], runs)
+    told = [sentence.text for sentence in parts[-1].sentences]
+    assert "device.util: 2 pairs left out, without the metric." in told
+    assert not any("INVALID" in text for text in told)

@@ -28,3 +28,24 @@ def test_a_path_may_be_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert opened.series(opened.runs[0].id) == Results(Path(text)).series(opened.runs[0].id)
     with pytest.raises(ResultsError, match="not a results directory"):
         Results("nothing")
+
+
+@pytest.mark.parametrize("plan", [None, "{}", "", "["])
+def test_a_run_that_was_killed_is_shown_each_time(plan: str | None, tmp_path: Path) -> None:
+    for repetition in (1, 2, 3):
+        place = tmp_path / f"tree/old/rep{repetition}"
+        place.mkdir(parents=True)
+        (place / "fio.json").write_text(output(job(jobs=1, iops=1000)))
+    out = tmp_path / "out"
+    assert run(["import", str(tmp_path / "tree"), "--layout", "{variant}/rep{repetition:int}", "-o", str(out)]) == 0
+    [killed] = out.glob("runs/0002-*/run.json")
+    killed.unlink()
+    if plan is not None:
+        killed.write_text(plan)
+    first, again = Results(out), Results(out)
+    for opened in (first, again):
+        assert [each.verdict.level.value for each in opened.runs] == ["OK", "INVALID", "OK"]
+        assert opened.runs[1].verdict.has("no-plan")
+        assert (opened.runs[1].variant, opened.series(opened.runs[1].id)) == ("?", ())
+    assert again.runs == first.runs
+    assert run(["compare", str(out)]) == run(["show", str(out)]) == 0

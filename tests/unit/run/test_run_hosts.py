@@ -14,6 +14,7 @@ from iolab.clock import FakeClock
 from iolab.errors import ResultsError, RunError, UsageError
 from iolab.hosts.fake import FakeHost, FakeProgram
 from iolab.results.hosts import FILE, parts_of, read_hosts
+from iolab.results.lock import lock
 from iolab.run.hosts import How, forget_if_unused, run_on_hosts
 from iolab.run.interrupts import Interrupts
 from iolab.run.study import run_study
@@ -145,6 +146,14 @@ def test_ctrl_c_ends_all(presses: int, status: str, study: Path, tmp_path: Path)
     heard, _ = done(study, out, [named("a"), named("b")], How(resume=True))
     assert all(listener.end.left == 0 for listener in heard.values())
     assert len(open_results(out).runs) == 2 * RUNS
+
+
+def test_a_second_study_says_which_process_writes_there(study: Path, tmp_path: Path) -> None:
+    done(study, tmp_path / "out", [named("a"), named("b")])
+    with lock(tmp_path / "out/b"), pytest.raises(ResultsError, match="out/b: is being written by process"):
+        done(study, tmp_path / "out", [named("a"), named("b")])
+    with pytest.raises(UsageError, match="holds results already"):
+        done(study, tmp_path / "out", [named("a"), named("b")])
 
 
 def test_results_of_one_host_and_of_several_are_kept_apart(study: Path, tmp_path: Path) -> None:

@@ -313,3 +313,11 @@ def test_signals_only_ask_and_are_given_back() -> None:
     with Interrupts() as stops:
         os.kill(os.getpid(), signal.SIGTERM)
         assert stops.stop_now
+
+
+def test_results_that_are_being_written_are_never_said_to_be_removable(do: Do) -> None:
+    out = do()
+    with lock(out), pytest.raises(ResultsError, match="is being written by process"):
+        do()
+    with pytest.raises(UsageError, match="holds results already"):
+        do()

@@ -73,8 +73,8 @@ def _change(change: Change | None, comparison: Comparison, precision: int | None
         return None if value is None else _round(change_number(value, comparison), precision)
 
     return {"value": end(change.value), "low": end(change.low), "high": end(change.high), "unit": change_unit(comparison),
-            "pairs": change.pairs, "dropped": change.dropped, "df": change.df, "pooled": change.pooled, "p": change.p,
-            "p_exact": change.p_exact, "q": change.q, "decided": change.decided, "improves": change.improves,
+            "pairs": change.pairs, "dropped": change.dropped, "without": change.without, "df": change.df, "pooled": change.pooled,
+            "p": change.p, "p_exact": change.p_exact, "q": change.q, "decided": change.decided, "improves": change.improves,
             "blocks_needed": change.blocks_needed, "excluded": end(change.excluded)}
 
 

@@ -1,0 +1,78 @@
+"""How much of a study is there: the runs that its journal planned, held beside those whose evidence is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .evidence import run_directories, run_number
+from .journal import FILE, read_journal
+
+_NAMED = 4
+"""Runs named in one line; more are counted."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A study's runs, counted.
+
+    Attributes:
+        planned: all of them; to_come: those of which nothing is there yet.
+        gone: names of those that the journal says finished, and whose evidence isn't there any more.
+    """
+
+    planned: int
+    to_come: int
+    gone: tuple[str, ...] = ()
+
+    def words(self) -> list[str]:
+        """A line for each thing that is missing; none where every planned run is there."""
+        lines = []
+        if self.to_come:
+            there = self.planned - self.to_come - len(self.gone)
+            lines.append(f"{there} of {self.planned} planned runs {'is' if there == 1 else 'are'} there, {self.to_come} to come: "
+                         "a study that ended early goes on with iolab run --resume")
+        if self.gone:
+            one = len(self.gone) == 1
+            more = f" and {len(self.gone) - _NAMED} more" if len(self.gone) > _NAMED else ""
+            lines.append(f"{len(self.gone)} finished run{'' if one else 's'} of {self.planned} {'is' if one else 'are'} gone, evidence and "
+                         f"all: {', '.join(self.gone[:_NAMED])}{more}")
+        return lines
+
+
+def standing(directory: Path) -> Standing | None:
+    """By the journal and the run directories; None where nothing was planned (imports, tables, a journal that was lost).
+
+    ResultsError where the journal can't be read.
+    """
+    if not (directory / FILE).exists():
+        return None
+    planned: dict[int, str] = {}
+    finished: dict[int, str] = {}
+    for event in read_journal(directory)[0]:
+        name = event.get("run")
+        number = run_number(name) if isinstance(name, str) else None
+        if number is None:
+            continue
+        if event["event"] == "planned":
+            planned[number] = str(name)
+        elif event["event"] == "finished":
+            finished[number] = str(name)
+        elif event["event"] == "aside":
+            finished.pop(number, None)
+    if not planned:
+        return None
+    there = {run_number(path.name) for path in run_directories(directory)}
+    missing = [number for number in sorted(planned) if number not in there]
+    gone = tuple(finished[number] for number in missing if number in finished)
+    return Standing(len(planned), len(missing) - len(gone), gone)
+
+
+def joined_standing(parts: Mapping[str, Standing | None]) -> Standing | None:
+    """Of several hosts, whose runs are named `<host>/<run>`; None where none is known."""
+    known = {name: each for name, each in parts.items() if each is not None}
+    if not known:
+        return None
+    return Standing(sum(each.planned for each in known.values()), sum(each.to_come for each in known.values()),
+                    tuple(f"{name}/{run}" for name, each in known.items() for run in each.gone))
