@@ -107,8 +107,7 @@ class ChartBook:
             raise UsageError(f"there is no run '{run_id}'", hint="iolab show --runs lists them")
         lines = self._results.series(run_id)
         moved = next((one for one in lines if one.name == "device.bw"), None)
-        spans = [] if moved is None else [
-            (float(moved.time[start]) - 1.0, float(moved.time[start]) - 1.0 + length) for start, length in stalls(moved)]
+        spans = [] if moved is None else [(start, start + length) for start, length in stalls(moved)]
         shown = [one for one in lines if "[" not in one.name and one.name not in ("device.bw", "load.bw")]
         return series(shown, title=f"Run {run_id}: {run.variant}", stalls=spans, marked=seconds_of(run.evidence, run.plan.window))
 

@@ -157,7 +157,7 @@ def _stall(facts: RunFacts, read: _Read) -> list[Observation]:
     found = moved_series(facts)
     if found is None or not len(found[0].values) or not (found[0].values > 0).any():
         return []
-    seconds = float(sum(length for _, length in stalls(found[0])))
+    seconds = sum((length for _, length in stalls(found[0])), 0.0)
     file = next(iter(read.device_files.values() if found[0].name.startswith("device.") else read.logs), "")
     return [Observation("stall.seconds", seconds, "s", file, found[0].name)]
 

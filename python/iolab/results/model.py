@@ -37,17 +37,25 @@ class Observation:
 
 @dataclass(frozen=True)
 class Series:
-    """A quantity per second of one run, for charts and the gates of steadiness and stalls.
+    """A quantity over the time of one run, a second each or as often as was read, for charts and the gates of steadiness and stalls.
 
     Attributes:
         name: `write.iops`, `device.write.bw`...; a device's own series is `device.write.bw[sdb]`.
-        time: seconds since the window's start, shape (n,); values: base unit, shape (n,), nan where nothing is known.
+        time: seconds since the window's start at which each value's interval ends, shape (n,).
+        values: base unit, shape (n,), nan where nothing is known.
     """
 
     name: str
     unit: str
     time: NDArray[np.float64]
     values: NDArray[np.float64]
+
+    @property
+    def steps(self) -> NDArray[np.float64]:
+        """Seconds that each value stands for, shape (n,): up to its time, from that of the value before; the first takes the usual step."""
+        between = np.diff(self.time)
+        first = np.median(between) if len(between) else 1.0
+        return np.concatenate(([first], between))[:len(self.time)]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,10 @@ ARM = "arm"
 """Factor that holds a run's variant, since the windows are the variants here."""
 
 SHORTEST = 2
-"""Whole seconds that a window must have to be compared."""
+"""Seconds, in whole samples, that a window must have to be compared."""
+
+_JITTER = 0.1
+"""Seconds that readings may lack of it: they come a little early now and then."""
 
 LATENCIES = ("lat", "clat", "slat")
 """Series of these are means over I/Os, and theirs are not means over seconds."""
@@ -80,15 +83,15 @@ def _took(mark: Mark) -> float:
 
 
 def _means(series: Mapping[str, Series], after: float, before: float) -> dict[str, Observation]:
-    """Means over the seconds that lie wholly between two times; a series' time is the end of its second."""
+    """Means over the time of the samples that lie wholly between two times."""
     found = {}
     for name, one in series.items():
         if "[" in name or name in ("load.bw", "device.bw"):
             continue
-        inside = (one.time - 1.0 >= after - 1e-6) & (one.time <= before + 1e-6)
-        values = one.values[inside]
-        known = values[np.isfinite(values)]
-        if len(known) < SHORTEST:
+        steps = one.steps
+        inside = (one.time - steps >= after - 1e-6) & (one.time <= before + 1e-6)
+        known = inside & np.isfinite(one.values)
+        if steps[known].sum() < SHORTEST - _JITTER:
             continue
         span = f"{name}, seconds {after:.0f} to {before:.0f}"
         operation, _, kind = name.partition(".")
@@ -96,7 +99,7 @@ def _means(series: Mapping[str, Series], after: float, before: float) -> dict[st
             metric = of(f"{name}.mean", one.unit)
             value = _over_ios(one, series.get(f"{operation}.iops"), inside)
         else:
-            metric, value = of(name, one.unit), float(known.mean())
+            metric, value = of(name, one.unit), float(np.average(one.values[known], weights=steps[known]))
         found[metric.name] = Observation(metric.name, value, metric.unit or one.unit, FILE, span)
     return found
 

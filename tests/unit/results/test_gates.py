@@ -6,10 +6,12 @@ import dataclasses
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from iolab.results.derive import derive
-from iolab.results.model import Derived, RunPlan
+from iolab.results.gates.stall import stalls
+from iolab.results.model import Derived, RunPlan, Series
 from iolab.verdict import Level
 from support.fio_files import iostat, job, output, write_run
 
@@ -76,6 +78,32 @@ def test_stalls(tmp_path: Path, rows: list[float], seconds: int | None) -> None:
     assert (None if stall is None else (stall.level, stall.data["seconds"])) == (None if seconds is None else (Level.SUSPECT, seconds))
     observed = {observation.metric: observation.value for observation in result.observations}
     assert observed["stall.seconds"] == (seconds or 0)
+
+
+@pytest.mark.parametrize("step", [0.5, 1.0, 5.0, 10.0])
+@pytest.mark.parametrize("jitter", [0.0, 0.001])
+def test_a_stall_has_the_same_length_however_often_was_read(tmp_path: Path, step: float, jitter: float) -> None:
+    start, sectors, lines = 1_790_000_000 * 10**9, 0, ["# iolab diskstats 1"]
+    for reading in range(round(120 / step) + 1):
+        at = reading * step
+        sectors += 0 if 40 < at <= 70 else int(1000 * step)
+        moment = at + (jitter if reading % 2 else 0)
+        lines += [f"@ {start + round(moment * 1e9)} {round((1000 + moment) * 1e9)}",
+                  f" 8 0 sda 0 0 0 0 {sectors} 0 {sectors * 8} 0 0 {sectors} 0"]
+    (tmp_path / "diskstats.log").write_text("\n".join(lines) + "\n")
+    plan = dataclasses.replace(PLAN, runtime=120.0, window=(start, start + 120 * 10**9))
+    result = derive(tmp_path, plan)
+    assert next(each.value for each in result.observations if each.metric == "stall.seconds") == pytest.approx(30, abs=0.01)
+    [reason] = [reason for reason in result.verdict.reasons if reason.code == "stall"]
+    assert reason.text == "the target's devices moved nothing for 30 s from second 40 on"
+    assert (reason.data["start_seconds"], reason.data["longest_seconds"]) == (pytest.approx(40, abs=0.01), pytest.approx(30, abs=0.01))
+
+
+@pytest.mark.parametrize(("step", "idle", "seconds"), [(0.5, 5, 0), (0.5, 6, 3), (1.0, 2, 0), (1.001, 3, 3), (0.999, 3, 3), (5.0, 1, 5)])
+def test_a_stall_lasts_three_seconds_or_more(step: float, idle: int, seconds: float) -> None:
+    values = np.array([1.0] * 4 + [0.0] * idle + [1.0] * 4)
+    found = stalls(Series("device.bw", "B/s", step * np.arange(1.0, len(values) + 1), values))
+    assert found == ([(pytest.approx(4 * step), pytest.approx(seconds, abs=0.01))] if seconds else [])
 
 
 def test_a_stall_is_one_only_when_every_device_stops(tmp_path: Path) -> None:

@@ -53,6 +53,16 @@ def test_the_second_of_the_mark_belongs_to_no_window(tmp_path: Path) -> None:
     assert found[0].observations["write.iops"].source_field == "write.iops, seconds 0 to 4"
 
 
+@pytest.mark.parametrize(("step", "counted"), [(0.5, (4.5, 10)), (5.0, (5, 10))])
+def test_only_whole_samples_count_however_long_they_are(tmp_path: Path, step: float, counted: tuple[float, float]) -> None:
+    """A rate that falls by one each half second, a mark in second 4.5 (or 3): samples that hold it belong to no window."""
+    time = np.arange(step, 10 + step / 2, step)
+    [begin] = [run for run in window_runs([marked(tmp_path, 1, [at(4.5 if step < 1 else 3.0, "late")])],
+                                          lambda _: [Series("write.iops", "1/s", time, 100 - time)]) if run.variant == "late"]
+    inside = time[(time - step >= counted[0]) & (time <= counted[1])]
+    assert begin.value("write.iops") == pytest.approx(float(np.mean(100 - inside)))
+
+
 def took(second: float, label: str, seconds: object) -> Mark:
     return Mark(T0 + round(second * 1e9), "action", label, data={"seconds": seconds})
 

@@ -11,15 +11,25 @@ from ..facts import RunFacts
 from ..model import Series
 from .base import note, suspect
 
-SHORTEST = 3
+SHORTEST = 3.0
+"""Seconds."""
 
 
-def stalls(series: Series) -> list[tuple[int, int]]:
-    """(start, length) in samples of every run of at least three consecutive samples of exactly zero."""
+def stalls(series: Series) -> list[tuple[float, float]]:
+    """(start, length) in seconds since the window's start of every span of three seconds or more in which each sample is exactly zero.
+
+    A sample stands for the time since the one before, however often was read; half of a second's jitter is let pass.
+    """
     idle = np.concatenate(([False], series.values == 0, [False]))
     edges = np.flatnonzero(np.diff(idle.astype(np.int8)))
-    spans = zip(edges[::2], edges[1::2], strict=True)
-    return [(int(start), int(end - start)) for start, end in spans if end - start >= SHORTEST]
+    steps = series.steps
+    found = []
+    for first, after in zip(edges[::2], edges[1::2], strict=True):
+        start = max(0.0, float(series.time[first] - steps[first]))
+        length = float(series.time[after - 1]) - start
+        if length >= SHORTEST - min(0.5, float(steps[first]) / 2):
+            found.append((start, length))
+    return found
 
 
 def moved_series(facts: RunFacts) -> tuple[Series, str] | None:
@@ -32,7 +42,7 @@ def moved_series(facts: RunFacts) -> tuple[Series, str] | None:
 
 
 class StallGate:
-    """SUSPECT when three or more consecutive one-second samples moved 0 bytes, summed over the target's devices.
+    """SUSPECT when 0 bytes moved for three seconds or more, summed over the target's devices: in every sample of that time.
 
     `stall.seconds` is a metric beside it, because leaving stalled runs out of one arm would hide the effect. Devices
     that moved nothing in the whole window didn't stall: a cache served the load, which is noted.
@@ -53,8 +63,7 @@ class StallGate:
         spans = stalls(series)
         if spans:
             total = sum(length for _, length in spans)
-            start, longest = max(spans, key=lambda span: span[1])
-            at = float(series.time[start])
-            more = f" ({len(spans)} stalls, {total} s in all)" if len(spans) > 1 else ""
-            yield suspect("stall", f"{whose} moved nothing for {longest} s from second {at:.0f}{more}", seconds=total,
+            at, longest = max(spans, key=lambda span: span[1])
+            more = f" ({len(spans)} stalls, {total:.0f} s in all)" if len(spans) > 1 else ""
+            yield suspect("stall", f"{whose} moved nothing for {longest:.0f} s from second {at:.0f} on{more}", seconds=total,
                           longest_seconds=longest, start_seconds=at, stalls=len(spans))
