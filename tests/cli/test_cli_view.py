@@ -22,6 +22,7 @@ from iolab.cli.main import run
 from iolab.errors import IolabError
 from iolab.recording.recording import Recording
 from iolab.report.html import bundle_file
+from iolab.server import commands
 from support.waiting import PATIENCE, recorded_events, until
 
 FRAMES = Path(__file__).parents[1] / "support/frames.py"
@@ -97,6 +98,20 @@ def test_a_token_may_be_kept(trace: Path, started: Callable[..., Started], tmp_p
     process.terminate()
     assert process.wait(PATIENCE) == 0
     assert started("view", trace, "--port", 0, "--token-file", file)[2] == token
+
+
+def test_a_token_that_somebody_else_wrote_is_refused(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    file, link = tmp_path / "token", tmp_path / "link"
+    file.write_text("x" * 40)
+    file.chmod(0o600)
+    link.symlink_to(file)
+    assert run(["view", str(trace), "--token-file", str(link)]) == 2
+    assert "is a symbolic link" in capsys.readouterr().err
+    monkeypatch.setattr(commands, "owners", lambda: {os.geteuid() + 1})
+    assert run(["view", str(trace), "--token-file", str(file)]) == 2
+    assert "belongs to somebody else" in capsys.readouterr().err
+    assert file.read_text() == "x" * 40
 
 
 @pytest.mark.parametrize(("arguments", "code", "said"), [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -81,21 +82,29 @@ def announce(listener: Listener) -> None:
 
 
 def _token(path: Path) -> str:
-    """The token in a file that only its owner can read."""
+    """The token in a file that is the user's own, which nobody else can read."""
     import secrets
 
     from ..errors import UsageError
+    from ..server.commands import owners
 
     try:
-        number = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         with os.fdopen(number, "r+", encoding="utf-8") as file:
-            if os.fstat(number).st_mode & 0o077:
+            status = os.fstat(number)
+            if not stat.S_ISREG(status.st_mode):
+                raise UsageError("is no file", where=path)
+            if status.st_uid not in owners():
+                raise UsageError("belongs to somebody else, who may know the token", where=path, hint="name a file of your own")
+            if status.st_mode & 0o077:
                 raise UsageError("others can read the token", where=path, hint=f"chmod 600 {path}")
             text = file.read(1024).strip()
             if not text:
                 text = secrets.token_urlsafe(32)
                 file.write(f"{text}\n")
     except (OSError, UnicodeDecodeError) as error:
+        if path.is_symlink():
+            raise UsageError("is a symbolic link, which others may have put there", where=path, hint="name the file itself") from None
         raise UsageError(f"holds no token: {getattr(error, 'strerror', None) or error}", where=path) from None
     if len(text) < 20 or not all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in text):
         raise UsageError("holds no token", where=path, hint="20 letters or more of a-z, A-Z, 0-9, - and _; or an empty file, for a new one")

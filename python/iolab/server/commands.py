@@ -80,8 +80,8 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _owners() -> set[int]:
-    """Users who may say what is run: root, who runs this, and who called sudo for it."""
+def owners() -> set[int]:
+    """Users whose files are trusted, in what is run and in who may ask: root, who runs this, and who called sudo for it."""
     caller = os.environ.get("SUDO_UID", "")
     return {0, os.geteuid()} | ({int(caller)} if caller.isascii() and caller.isdecimal() else set())
 
@@ -96,7 +96,7 @@ def read_commands(path: Path | None) -> Commands:
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
-            if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or status.st_uid not in _owners():
+            if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or status.st_uid not in owners():
                 raise UsageError("others could change what alerts run", where=path, hint=f"chmod go-w {path}, and own it")
             found = tomllib.load(file)
     except OSError as error:

@@ -45,9 +45,8 @@ def steady(values: Values) -> Steadiness | None:
 
     SNIA's rounds are runs of a minute each; seconds are far noisier (a file system that writes in bursts of five seconds
     would never be steady by the second). So the window is cut into five rounds of equal length, whose means are
-    judged: they stay within
-20 % of their average, and the line fitted to them rises or falls by at most 10 % of it. Beside it the halves of the
-    window are compared. Rounds hide bursts that are short against them; of bursts so long that a round holds two or
+    judged: they stay within 20 % of their average, and the line fitted to them rises or falls by at most 10 % of it. Beside it
+    the halves of the window are compared. Rounds hide bursts that are short against them; of bursts so long that a round holds two or
     three, one more or less moves its mean, and the window is too short to call steady.
 
     Args:
