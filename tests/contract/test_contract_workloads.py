@@ -110,6 +110,12 @@ def test_a_factor_of_no_meaning_has_no_place(kind: str) -> None:
     assert registry.load("workload", kind).place_of("no_such_thing_at_all") is None
 
 
+def test_its_factors_are_those_that_have_a_place(kind: str) -> None:
+    plugin = registry.load("workload", kind)
+    assert plugin.factors()
+    assert all(plugin.place_of(factor) is not None for factor in plugin.factors())
+
+
 @pytest.mark.parametrize("left", [{}, {"fio.json": b""}, {"fio.json": b"\x00\xff{"}, {"fio.json": b"[]"}])
 def test_whatever_a_run_left_the_window_never_raises(workload: Any, tmp_path: Path, left: dict[str, bytes]) -> None:
     for name, data in left.items():

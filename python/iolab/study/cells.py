@@ -16,7 +16,7 @@ from ..hosts.options import Options
 from .expressions import ExpressionError, is_expression, names_in, size_of, takes_size
 from .factors import Scalar, Sweep
 from .model import StudyFile
-from .problems import Complaint, Places, Problem, complaints, near
+from .problems import Complaint, Places, Problem, complaints, guess, near
 from .substitute import filled, mentions, overridden, texts
 
 _KINDS = ("target", "workload")
@@ -124,7 +124,8 @@ class CellBuilder:
                 continue
             if place is None:
                 sound = False
-                self._report(variant, (*sweep.key, name), "is used nowhere", f"write \"{{{name}}}\" in an option")
+                self._report(variant, (*sweep.key, name), "is used nowhere",
+                             f"{guess(name, workload.factors())}write \"{{{name}}}\" in an option")
                 continue
             table = tables["workload"] = dict(tables["workload"])
             for part in place[:-1]:

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from ..compare.axes import level_text
 from ..errors import UsageError
 from ..hosts.options import OptionProblem, problems_error
+from ..units import parse_fio_size
+from .expressions import takes_size
 from .problems import near
 
 Scalar = str | int | float | bool
@@ -81,7 +83,7 @@ class FactorSet(BaseModel):
     def _repeated(self) -> Iterator[OptionProblem]:
         zipped = {name for group in self.zip for name in group}
         for name, levels in self.levels.items():
-            if name not in zipped and _repeats([level] for level in levels):
+            if name not in zipped and _repeats([_as_size(name, level)] for level in levels):
                 yield OptionProblem((name,), f"has a level twice: {levels}", "each level once; repetitions make runs repeat")
         for place, group in enumerate(self.zip):
             if _repeats(zip(*(self.levels[name] for name in group), strict=True)):
@@ -197,6 +199,16 @@ def _problem(name: str, levels: list[Scalar]) -> OptionProblem | None:
 def _repeats(rows: Iterable[Sequence[Scalar]]) -> bool:
     keys = [tuple((isinstance(level, bool), level) for level in row) for row in rows]
     return len(set(keys)) < len(keys)
+
+
+def _as_size(name: str, level: Scalar) -> Scalar:
+    """Bytes where the factor's option takes sizes, so that 4k and 4096 are the same; else the level."""
+    if isinstance(level, bool) or not (takes_size(name) or name == "bs"):
+        return level
+    try:
+        return parse_fio_size(str(level))
+    except UsageError:  # an expression, a range
+        return level
 
 
 def _matches(combination: Mapping[str, Scalar], table: Mapping[str, Scalar | list[Scalar]]) -> bool:

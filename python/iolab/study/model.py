@@ -25,8 +25,8 @@ class StudyTable(_Table):
         description="names the results directory: letters, digits, '.', '_' and '-'; default: the file's name")] = None
     description: Annotated[str, Field(description="what is compared and why, for the report")] = ""
     baseline: Annotated[str | None, Field(description="the variant that others are compared with; default: the first")] = None
-    repetitions: Annotated[int, Field(ge=1, le=10_000, description="blocks; each holds every cell once per variant")] = 6
-    seed: Annotated[int, Field(ge=0, description="of the order of cells within blocks")] = 1
+    repetitions: Annotated[int, Field(ge=1, le=10_000, strict=True, description="blocks; each holds every cell once per variant")] = 6
+    seed: Annotated[int, Field(ge=0, strict=True, description="of the order of cells within blocks")] = 1
     order: Annotated[Literal["balanced", "as-written"], Field(
         description="balanced: variants AB, BA, BA, AB over the blocks and cells in seeded order; "
                     "as-written: as in the file")] = "balanced"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -126,9 +126,13 @@ def _translate(each: Any, model: type[BaseModel]) -> list[Complaint]:
 
 def near(word: str, known: Sequence[str]) -> str:
     """Advice for an unknown word: what looks like it, and all there is."""
-    close = difflib.get_close_matches(word, known, n=1)
-    guess = f"did you mean '{close[0]}'? " if close else ""
-    return f"{guess}there are: {', '.join(known)}" if known else "nothing goes here"
+    return f"{guess(word, known)}there are: {', '.join(known)}" if known else "nothing goes here"
+
+
+def guess(word: str, known: Collection[str]) -> str:
+    """`did you mean 'numjobs'? `, with a space behind; empty where nothing looks like it."""
+    close = difflib.get_close_matches(word, sorted(known), n=1)
+    return f"did you mean '{close[0]}'? " if close else ""
 
 
 def _kind_of(value: Any) -> str:
@@ -136,12 +140,17 @@ def _kind_of(value: Any) -> str:
 
 
 def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
+    """The table that stands at a key path, through tables, lists of them and tables by name; None where nothing is known of it."""
+    kind: Any = model
     for part in path:
-        field = model.model_fields.get(part)
-        if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            field = kind.model_fields.get(part)
+            kind = None if field is None else field.annotation
+        elif get_origin(kind) in (list, dict):
+            kind = get_args(kind)[-1]
+        else:
             return None
-        model = field.annotation
-    return model
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
 def _fields(model: type[BaseModel], path: Path) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -70,6 +70,11 @@ class Workload(Protocol):
     @classmethod
     def place_of(cls, factor: str) -> tuple[str, ...] | None:
         """Where in the workload's table a factor goes that no `{}` mentions; None where it means nothing to it."""
+        ...
+
+    @classmethod
+    def factors(cls) -> Collection[str]:
+        """Every factor that has such a place, to be guessed at where one has none."""
         ...
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -52,6 +52,11 @@ class FioWorkload:
         if factor in _OWN_FACTORS:
             return (factor,)
         return ("options", factor) if factor in KNOWN and factor not in RESERVED else None
+
+    @classmethod
+    def factors(cls) -> Collection[str]:
+        """fio's options that may be set here, and iolab's own."""
+        return (KNOWN - RESERVED.keys()) | _OWN_FACTORS
 
     @classmethod
     def tools(cls, host: Host) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -47,6 +47,11 @@ class PictureWorkload:
     def place_of(cls, factor: str) -> tuple[str, ...] | None:
         """A factor named as one of its keys is that key."""
         return (factor,) if factor in PictureOptions.model_fields else None
+
+    @classmethod
+    def factors(cls) -> Collection[str]:
+        """Its keys."""
+        return PictureOptions.model_fields.keys()
 
     @classmethod
     def tools(cls, host: Host) -> Mapping[str, str]:

@@ -93,10 +93,18 @@ def test_a_set_lacks_a_factor_that_an_option_mentions(tmp_path: Path) -> None:
     ('[factors]\nnumjobs = [1]\nexclude = [{numjobs = 1}]\n', "3 factors.exclude: leaves no combination"),
     ('[[factors]]\nnumjobs = [1]\n[[factors]]\nnumjobs = []\n', "4 factors.1.numjobs: has no levels"),
     ('[[factors]]\nnumjobs = [1]\n[[factors]]\ncolour = [1]\n', "4 factors.1.colour: is used nowhere"),
+    ('[factors]\nbs = ["4k", 4096]\n', "2 factors.bs: has a level twice: ['4k', 4096]"),
+    ('[factors]\nsize = ["1m", "2m", "1024ki"]\n', "2 factors.size: has a level twice: ['1m', '2m', '1024ki']"),
     ('[factors]\nmemory = [1]\n', "2 factors.memory: is a word of iolab's own"),
 ])
 def test_what_is_wrong_is_named_where_it_stands(tmp_path: Path, text: str, said: str) -> None:
     assert said in told(tmp_path, text)
+
+
+def test_a_factor_that_looks_like_an_option_is_guessed_at(tmp_path: Path) -> None:
+    with pytest.raises(StudyProblems) as caught:
+        read(tmp_path, "[factors]\nnumjob = [1]\n")
+    assert [each.allowed for each in caught.value.problems] == ["did you mean 'numjobs'? write \"{numjob}\" in an option"]
 
 
 def test_only_keeps_levels_and_drops_cells_without_the_factor(tmp_path: Path) -> None:

@@ -128,6 +128,8 @@ def test_a_problem_prints_as_file_line_key_wrong_allowed(tmp_path: Path) -> None
 @pytest.mark.parametrize(("text", "key", "word"), [
     ("", "workload", "is missing"),
     ("workload = 3", "workload", "is not a table"),
+    (WORKLOAD + "[study]\nrepetitions = '6'", "study.repetitions", "'6' is not a whole number"),
+    (WORKLOAD + "[study]\nseed = true", "study.seed", "True is not a whole number"),
     ('[workload]\nruntime = 1\n[workload.options]\nsize = 1', "workload.kind", "is missing"),
     ('[workload]\nkind = "foi"\n', "workload.kind", "unknown workload 'foi'"),
     (WORKLOAD + '[target]\nkind = "directry"', "target.kind", "unknown target"),
@@ -152,6 +154,8 @@ def test_a_problem_prints_as_file_line_key_wrong_allowed(tmp_path: Path) -> None
     (WORKLOAD + "[factors]\nbs = ['4k']\n[variants.a]\nworkload.options.bs = '8k'", "factors.bs", "is set as well"),
     (WORKLOAD.replace('"1m"', '"lots"'), "workload.options.size", "is not a size"),
     (WORKLOAD.replace('"1m"', "0"), "workload.options.size", "is zero"),
+    (WORKLOAD + "rate_iops = -3\n", "workload.options.rate_iops", "is -3"),
+    (WORKLOAD + "rate = '1m,-1'\n", "workload.options.rate", "is 1m,-1"),
     (WORKLOAD.replace('"2s"', "0"), "workload.runtime", "is 0"),
     (WORKLOAD.replace('"2s"', "true"), "workload.runtime", "is not a duration"),
 ])
@@ -225,3 +229,18 @@ def test_a_recorded_source_as_a_table_replaces_nothing_either(tmp_path: Path) ->
     study = read(tmp_path, f'{WORKLOAD}[sources.block]\ndevices = ["sdb"]\n')
     assert list(study.sources) == ["diskstats", "cpu", "memory", "block"]
     assert study.sources["block"].devices == ["sdb"]  # type: ignore[attr-defined]
+
+
+def test_what_stands_in_lists_and_named_tables_has_its_near_misses(tmp_path: Path) -> None:
+    said = {key: f"{wrong}; {allowed}" for _, key, wrong, allowed in problems(tmp_path, WORKLOAD + """
+[[actions]]
+at = "1s"
+markk = "x"
+[variants.a]
+targett = {}
+[hooks.run]
+befor = "true"
+""")}
+    assert said["actions.0.markk"] == "is unknown; did you mean 'mark'? there are: at, mark, command"
+    assert said["variants.a.targett"].startswith("is unknown; did you mean 'target'?")
+    assert said["hooks.run.befor"].startswith("is unknown; did you mean 'before'?")
