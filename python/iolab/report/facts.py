@@ -23,15 +23,15 @@ def environment(results: Source) -> list[Fact]:
     """Facts of the host and of the runs; one by which runs differ lists its values with how many runs have each."""
     groups = environment_groups(results.runs)
     facts = [Fact(name=name, values=list(values), runs=list(values.values())) for name, values in groups.items()]
+    hosts = Counter(run.plan.host for run in results.runs if run.plan.host not in ("imported", "published"))
     recorded = results.environment()
     for part in ("fingerprint", "facts"):
         for name, value in _flat(recorded.get(part)):
-            if name not in groups:
+            if name not in groups and not (name == "host" and hosts):
                 facts.append(Fact(name=name, values=[value], runs=[]))
     versions = Counter(f"{version} ({run.variant})" for run in results.runs if (version := _openzfs(run)))
     if versions:
         facts.insert(0, Fact(name="openzfs, as loaded", values=list(versions), runs=list(versions.values())))
-    hosts = Counter(run.plan.host for run in results.runs if run.plan.host not in ("imported", "published"))
     if hosts:
         facts.insert(0, Fact(name="host", values=list(hosts), runs=list(hosts.values())))
     return facts

@@ -7,15 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import ResultsError
 from .manifest import FILE as MANIFEST_FILE
 from .manifest import Manifest, read_manifest, write_atomically
 from .model import Run
-
-if TYPE_CHECKING:
-    from .open import Results
 
 FILE = "hosts.json"
 SCHEMA = 1
@@ -86,15 +82,14 @@ def parts_of(path: Path) -> list[Path]:
     return [path] if hosts is None else [path / name for name in begun_on(path, hosts)]
 
 
-def joined_manifest(hosts: Hosts, parts: Mapping[str, Results]) -> Manifest:
+def joined_manifest(hosts: Hosts, manifests: Sequence[Manifest]) -> Manifest:
     """One for all: arms and factors of any host."""
-    manifests = [part.manifest for part in parts.values()]
     variants, factors = ([name for each in manifests for name in getattr(each, key)] for key in ("variants", "factors"))
     return manifests[0].model_copy(update={
         "variants": list(dict.fromkeys(variants)), "factors": list(dict.fromkeys(factors)), "reproduce": list(hosts.reproduce),
         "host": None, "baseline": next((each.baseline for each in manifests if each.baseline), None)})
 
 
-def joined_runs(parts: Mapping[str, Results]) -> list[Run]:
+def joined_runs(parts: Mapping[str, Sequence[Run]]) -> list[Run]:
     """The runs of all hosts, each under `<host>/<run>`."""
-    return [replace(run, plan=replace(run.plan, run=f"{name}/{run.plan.run}")) for name, part in parts.items() for run in part.runs]
+    return [replace(run, plan=replace(run.plan, run=f"{name}/{run.plan.run}")) for name, runs in parts.items() for run in runs]

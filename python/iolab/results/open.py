@@ -38,13 +38,14 @@ class Results:
         self.path = path
         hosts = read_hosts(path)
         self._parts = {} if hosts is None else {name: Results(path / name, progress=progress) for name in begun_on(path, hosts)}
-        self.manifest: Manifest = read_manifest(path) if hosts is None else joined_manifest(hosts, self._parts)
+        self.manifest: Manifest = (read_manifest(path) if hosts is None
+                                   else joined_manifest(hosts, [part.manifest for part in self._parts.values()]))
         self._derived: dict[str, Derived] = {}
         self.runs: list[Run] = self._load(progress)
 
     def _load(self, progress: Progress | None) -> list[Run]:
         if self._parts:
-            return joined_runs(self._parts)
+            return joined_runs({name: part.runs for name, part in self._parts.items()})
         if self.manifest.origin == "table":
             return published_runs(self.path)
         key = self._key = evidence_key(self.path)

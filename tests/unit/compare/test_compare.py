@@ -16,8 +16,9 @@ from iolab import registry
 from iolab.compare.axes import parse_where
 from iolab.compare.compare import compare
 from iolab.compare.model import Cell, Comparison
+from iolab.compare.render.matrix import render_matrix
 from iolab.errors import UsageError
-from iolab.results.model import Run
+from iolab.results.model import Observation, Run
 from iolab.stats.power import blocks_needed, detectable
 from iolab.verdict import Level, Reason, Verdict
 from support.runs import run
@@ -298,3 +299,15 @@ def test_blocks_needed_counts_the_tests_of_every_variant() -> None:
     size = detectable(float(np.median(spreads)), 6, 0.05 / 40)
     assert size is not None
     assert comparison.detectable == pytest.approx(math.expm1(size))
+
+
+def test_what_holds_for_one_metric_of_a_matrix_bears_its_name() -> None:
+    rng = np.random.default_rng(2)
+    runs = []
+    for each in study(blocks=4):
+        slow = Observation("write.lat.mean", 0.001 * math.exp(rng.normal(0, 0.3)), "s", "fio.json", "")
+        runs.append(dataclasses.replace(each, observations={**each.observations, slow.metric: slow}))
+    lines = render_matrix(compare(runs, "write.iops"), compare(runs, "write.lat.mean"), "text").splitlines()
+    assert [line.partition(" from ")[0] for line in lines if "typical cell" in line] == [
+        "write.iops: a typical cell would show a change", "write.lat.mean: a typical cell would show a change"]
+    assert lines.count("note: 4 blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)") == 1

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from report_data import invalid, run, suspect, sweep
+from report_data import HandMade, invalid, run, suspect, sweep
 
 from iolab.compare.compare import compare
 from iolab.compare.model import Change
+from iolab.report import facts
 from iolab.report.tables import change_tone, outcome_cell, probability_text, tables
 
 
@@ -115,3 +116,9 @@ def test_probabilities_are_never_written_as_zero() -> None:
     assert probability_text(0.0042) == "= 0.0042"
     assert probability_text(0.04) == "= 0.04"
     assert probability_text(None) == "—"
+
+
+def test_the_host_is_told_once() -> None:
+    recorded = {"fingerprint": {"kernel": "6.1"}, "facts": {"host": "local", "cpus": 4}}
+    found = facts.environment(HandMade(sweep(), environment=recorded))
+    assert [(fact.name, fact.values) for fact in found] == [("host", ["local"]), ("kernel", ["6.1"]), ("cpus", ["4"])]

@@ -68,9 +68,18 @@ def _text(first: Comparison, second: Comparison, field: Field) -> str:
         lines += ["", *([heading] if heading else [])]
         blocks = [[variant, *grid([_heads(first), *_body(first, table, variant, field)])] for variant in first.variants]
         lines += beside(blocks)
-    notes = dict.fromkeys(line for comparison in (first, second) for line in closing_lines(comparison)
-                          if not line.startswith(("note: one run", f"{100 * first.confidence:.0f} %")))
+    notes = _notes(first, second)
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+
+
+def _notes(first: Comparison, second: Comparison) -> list[str]:
+    """What stands below: what holds for both once, what holds for one under its metric's name."""
+    of = {comparison.metric.name: [line for line in closing_lines(comparison)
+                                   if not line.startswith(("note: one run", f"{100 * first.confidence:.0f} %"))]
+          for comparison in (first, second)}
+    common = set.intersection(*(set(lines) for lines in of.values()))
+    return list(dict.fromkeys(line if line in common or name in line else f"{name}: {line}"
+                              for name, lines in of.items() for line in lines))
 
 
 def _markdown(first: Comparison, second: Comparison, field: Field) -> str:
