@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from .options import PATH, format_option, open_results, results_argument
 
 if TYPE_CHECKING:
     from ..compare.axes import Where
+    from ..compare.model import Warning
     from ..results.model import Run
 
 FORMATS = ("text", "csv", "json", "markdown", "benchstat")
@@ -71,7 +73,7 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
     elif steps:
         runs = results.step_runs()
     if knee:
-        click.echo(_knees(runs, metric, base, rows, conditions, style), nl=False)
+        click.echo(_knees(runs, metric, base, rows, conditions, style, notes), nl=False)
         return
 
     def compared(name: str, in_unit: str | None) -> Comparison:
@@ -88,7 +90,8 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
     click.echo(text, nl=False)
 
 
-def _knees(runs: list[Run], metric: str | None, baseline: str | None, rows: list[str] | None, where: Where, style: str) -> str:
+def _knees(runs: list[Run], metric: str | None, baseline: str | None, rows: list[str] | None, where: Where, style: str,
+           notes: Sequence[Warning]) -> str:
     """Curves of the operation and throughput of `metric` (`write.bw`), over the load of `rows`."""
     from ..compare.axes import select
     from ..compare.curves import curves
@@ -96,5 +99,5 @@ def _knees(runs: list[Run], metric: str | None, baseline: str | None, rows: list
 
     operation, _, throughput = (metric or "").partition(".")
     found = curves(select(runs, where), operation=operation or None, load=rows[0] if rows else None,
-                   throughput=throughput if throughput in ("iops", "bw") else None, baseline=baseline)
+                   throughput=throughput if throughput in ("iops", "bw") else None, baseline=baseline, notes=notes)
     return render_knees(found, style)

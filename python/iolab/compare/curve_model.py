@@ -11,7 +11,7 @@ from ..metrics import Metric
 from ..stats.knee import KneeEstimate, NoKnee
 from ..stats.scalability import NoFit, UslFit
 from ..verdict import Level
-from .model import Change, Estimate, Key
+from .model import Change, Estimate, Key, Warning
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Curves:
         tables: names of the other factors that vary; table_levels: their combinations, in order.
         fixed: factors with a single level.
         curves: in order of table, then variant, the baseline's first; equal: likewise, without the baseline.
-        confidence: of every interval.
+        confidence: of every interval. warnings: what holds for all of them.
     """
 
     operation: str
@@ -112,6 +112,7 @@ class Curves:
     equal: tuple[EqualLoad, ...]
     fixed: dict[str, object] = field(default_factory=dict)
     confidence: float = 0.95
+    warnings: tuple[Warning, ...] = ()
 
     def curve(self, table: Key, variant: str) -> Curve | None:
         """The curve at a place, or None where nothing was measured."""

@@ -21,7 +21,7 @@ from .axes import LOADS, key_of, levels, unknown_factor
 from .cells import worst
 from .curve_model import Curve, CurvePoint, Curves
 from .equal_load import BlockCurves, Line, Repetition, equal_load
-from .model import Estimate, Key
+from .model import Estimate, Key, Warning
 
 CONFIDENCE = 0.95
 
@@ -40,7 +40,8 @@ class _Gathered:
 
 
 def curves(runs: Sequence[Run], *, operation: str | None = None, load: str | None = None, throughput: str | None = None,
-           latency: str = "lat.mean", baseline: str | None = None, confidence: float = CONFIDENCE) -> Curves:
+           latency: str = "lat.mean", baseline: str | None = None, confidence: float = CONFIDENCE,
+           notes: Sequence[Warning] = ()) -> Curves:
     """Throughput-against-latency curves of every variant and every combination of the other factors.
 
     Args:
@@ -51,6 +52,7 @@ def curves(runs: Sequence[Run], *, operation: str | None = None, load: str | Non
         throughput: `iops` or `bw`, default the first of them that was observed; latency: `lat.mean`, `clat.p99`...: the
             metrics' names without their operation.
         baseline: an arm's name; default the first in order of appearance.
+        notes: what else must be said beside the curves (see `remarks.study_notes`).
 
     Raises:
         UsageError: there is no such factor, operation, metric or baseline, or no factor is a load.
@@ -77,7 +79,7 @@ def curves(runs: Sequence[Run], *, operation: str | None = None, load: str | Non
              for table in table_levels for variant in variants[1:] if (table, base) in blocks and (table, variant) in blocks]
     fixed = {name: named[0].factors.get(name) for name in names if name not in tables}
     return Curves(operation, load, rate, delay, base, tuple(variants), tables, table_levels, tuple(found), tuple(equal), fixed,
-                  confidence)
+                  confidence, tuple(notes))
 
 
 def _curve(table: Key, variant: str, gathered: _Gathered, load: str, rate: Metric, delay: Metric,

@@ -38,6 +38,7 @@ def evidence_key(directory: Path) -> str:
     for place in (*(package / group for group in _DERIVING), directory / RUNS):
         for folder, folders, names in os.walk(place):
             folders.sort()
+            digest.update(f"{os.path.basename(folder)}/\n".encode())  # noqa: PTH119 - a run that was killed at its start has no file
             for name in sorted(names):
                 with contextlib.suppress(FileNotFoundError):  # a linked file may have gone: its run will say so
                     status = os.stat(os.path.join(folder, name))  # noqa: PTH116, PTH118 - thousands of files, and Path is slow

@@ -21,6 +21,7 @@ _PLACES = {"read": (0,), "randread": (0,), "write": (1,), "randwrite": (1,), "tr
 _PLAIN = {"filename_format", "write_lat_log", "write_hist_log", "mem", "iomem"}
 """Options whose value becomes (part of) a file's name."""
 _COUNTS = ("numjobs", "iodepth")
+_RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min")
 
 
 def problems(options: Mapping[str, Any]) -> list[OptionProblem]:
@@ -118,6 +119,8 @@ def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
         return _size_problem(text)
     if name in _COUNTS and not (text.isdigit() and int(text) > 0 and not isinstance(value, bool)):
         return OptionProblem((name,), f"is {text}", "a whole number from 1")
+    if name in _RATES and any(part.strip().startswith("-") for part in text.split(",")):  # fio takes it for a huge one
+        return OptionProblem((name,), f"is {text}", "no less than nothing")
     if name == "filename" and (text.startswith("/") or ".." in text.split("/") or ":" in text):
         return OptionProblem((name,), f"'{text}' leads out of the target", "a name without '/' in front, '..' and ':'")
     if name in _PLAIN and "/" in text:

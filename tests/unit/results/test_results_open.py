@@ -49,3 +49,16 @@ def test_a_run_that_was_killed_is_shown_each_time(plan: str | None, tmp_path: Pa
         assert (opened.runs[1].variant, opened.series(opened.runs[1].id)) == ("?", ())
     assert again.runs == first.runs
     assert run(["compare", str(out)]) == run(["show", str(out)]) == 0
+
+
+def test_a_run_that_has_no_file_yet_comes_and_goes(tmp_path: Path) -> None:
+    place = tmp_path / "tree/old/rep1"
+    place.mkdir(parents=True)
+    (place / "fio.json").write_text(output(job(jobs=1, iops=1000)))
+    out = tmp_path / "out"
+    assert run(["import", str(tmp_path / "tree"), "--layout", "{variant}/rep{repetition:int}", "-o", str(out)]) == 0
+    assert len(Results(out).runs) == 1
+    (out / "runs/0002-aaaaaaaa").mkdir()
+    assert [each.verdict.level.value for each in Results(out).runs] == ["OK", "INVALID"]
+    (out / "runs/0002-aaaaaaaa").rmdir()
+    assert len(Results(out).runs) == 1

@@ -51,6 +51,10 @@ def test_runs_to_come_are_told_wherever_the_study_is_read(do: Do, capsys: pytest
     assert json.loads(capsys.readouterr().out)["standing"] == {"planned": 8, "to_come": 5, "gone": []}
     assert run(["compare", str(out)]) == 0
     assert f"note: {TO_COME}" in capsys.readouterr().out
+    assert run(["compare", str(out), "--knee"]) == 0
+    assert f"note: {TO_COME}" in capsys.readouterr().out
+    assert run(["compare", str(out), "--knee", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["warnings"] == [{"code": "unfinished", "text": TO_COME}]
 
 
 def test_a_finished_run_whose_evidence_is_gone_is_named(do: Do) -> None:

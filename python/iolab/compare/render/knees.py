@@ -38,6 +38,7 @@ def _text(curves: Curves) -> str:
     lines += ["", *reasons] if reasons else []
     for equal in curves.equal:
         lines += _equal(curves, equal)
+    lines += ["", *(f"note: {warning.text}" for warning in curves.warnings)] if curves.warnings else []
     return "\n".join(lines) + "\n"
 
 
@@ -106,5 +107,6 @@ def _json(curves: Curves) -> str:
             "variant": equal.variant, "factors": dict(zip(curves.tables, equal.table, strict=True)),
             "latency_at_throughput": [matched(each) for each in equal.latency_at],
             "throughput_at_latency": [matched(each) for each in equal.throughput_at]} for equal in curves.equal],
+        "warnings": [{"code": warning.code, "text": warning.text} for warning in curves.warnings],
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
