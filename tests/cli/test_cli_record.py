@@ -266,6 +266,23 @@ def test_a_killed_recorder_leaves_nothing_running_and_loses_two_seconds_at_most(
     assert gap["until_ns"] >= killed_ns
 
 
+def test_a_clock_that_is_set_ends_a_session(probe: Callable[..., Path]) -> None:
+    log = probe(rate=1000, set_ahead=7200)
+    with started("-o", "r") as process:
+        recorded_events(Path("r"), 500)
+        until(lambda: gaps_of(Path("r")).keys() == {"block", "counters"}, "the gap")
+        recorded_events(Path("r"), rows(Path("r")) + 500)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert "the clock went ahead by 2.00 h: it was set, or the machine slept; recording goes on by the new time" in err
+    [_, again] = starts(log)
+    recording = Recording(Path("r"))
+    [before, after] = recording.facts.sessions
+    assert after["from_ns"] == again["hello_ns"]
+    assert recording.gaps() == [(before["until_ns"], again["hello_ns"])]
+
+
 def test_a_killed_probe_is_begun_again_and_the_gap_is_shown(probe: Callable[..., Path]) -> None:
     log = probe(rate=1000)
     with started("-o", "r") as process:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
+from iolab.recording.lines import append_line
 from iolab.recording.writer import RecordingWriter
 from support.recordings import SECOND, START, events, samples
 
@@ -31,6 +32,9 @@ def recording(tmp_path: Path) -> Path:
         writer.loss("overrun", "block", START, START + SECOND, 12)
         writer.loss("gap", "", START + SECOND, START + 3 * SECOND, None)
         writer.mark("0001-ab", START, START + SECOND, "run")
+        for pid in range(5):
+            writer.process(pid, "fio", f"fio --name=job{pid} {'--more ' * 40}", START)
+        writer.process(7, "kworker", "", START)
     return path
 
 
@@ -92,18 +96,40 @@ def test_a_live_recording(recording: Path, capsys: pytest.CaptureFixture[str]) -
     out, _ = done(capsys, "show", recording)
     for words in ("recording of here", "begins    2023-11-14 22:13:20 UTC", "(every disk)", "samples   10", "losses    overrun: 12",
                   "gap       nothing recorded for 2 s from 2023-11-14 22:13:21 UTC", "mark      0001-ab (run) at 0 ns, 1 s",
-                  "in 1 segments", "bytes an event", "keeps     953.7 MiB at most", "latency by op"):
+                  "in 1 segment, ", "bytes an event", "keeps     953.7 MiB at most", "latency by op"):
         assert words in out, words
     told = json.loads(done(capsys, "show", recording, "--format", "json")[0])
     assert told["events"]["lost"] == 12
+    assert "command   fio: fio --name=job0 --more --more" in out
+    assert "command   fio: and 3 more" in out
+    assert max(len(line) for line in out.splitlines() if line.startswith("command")) < 140
+    assert told["commands"]["fio"][4].startswith("fio --name=job4 ")
+    assert list(told["commands"]) == ["fio"]
     assert told["gaps"] == [{"from_ns": START + SECOND, "until_ns": START + 3 * SECOND}]
     assert told["samples"] == 10
     assert told["marks"][0]["label"] == "0001-ab"
     assert told["bytes_per_io"] > 0
 
 
+def test_names_that_are_no_text(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Half of a pair of UTF-16, as Python has it for a byte of a file's name that is no text."""
+    for line in ({"label": "\ud800bad", "from_ns": START, "facts": {"\udc80": ["\udcff"]}, "link": "\udc80"},
+                 {"label": "ok \U0001f600", "from_ns": START}, {"label": "huge", "from_ns": 10**25}, {"label": "half", "from_ns": 1.5}):
+        append_line(recording / "marks.jsonl", {"kind": "user", "until_ns": None, **line})
+    out, _ = done(capsys, "show", recording)
+    assert "mark      \\ud800bad (user)" in out
+    assert "mark      ok \U0001f600 (user)" in out
+    assert "huge" not in out
+    assert "half" not in out
+    told = json.loads(done(capsys, "show", recording, "--format", "json")[0])
+    assert [each["label"] for each in told["marks"]] == ["0001-ab", "\\ud800bad", "ok \U0001f600"]
+    assert told["marks"][1]["facts"] == {"\\udc80": ["\\udcff"]}
+
+
 def test_one_that_grows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}) as writer:
+    with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"},
+                                retention={"bytes": 10 << 30, "age_s": 604_800}) as writer:
+        assert "keeps     10 GiB and 7 d at most" in done(capsys, "show", tmp_path / "r")[0]
         assert "0 I/Os" in done(capsys, "show", tmp_path / "r")[0]
         writer.append_events(events(10))
         out, _ = done(capsys, "show", tmp_path / "r")

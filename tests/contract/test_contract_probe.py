@@ -92,6 +92,11 @@ def test_every_io_of_a_device_once(fio: str, device: str) -> None:
     assert tick["events"] == {"block": len(events)}
     assert tick["cpu_ns"] > 0
     assert tick["rss_bytes"] > 0
+    hello = probe.of("hello")[0]
+    assert hello["realtime_ns"] < hello["from_ns"] <= events["time_ns"].min() + 1e9
+    # of one moment, however long telling takes
+    assert {round((each["realtime_ns"] - each["monotonic_ns"] - hello["realtime_ns"] + hello["monotonic_ns"]) / 1e9)
+            for each in probe.of("tick")} == {0}
     # a machine may have no file system on a device of its own
     sources = {frame["source"] for frame in probe.of("samples")}
     assert sources - {"filesystems", "tcp", "arcstats", "zil", "txgs"} == {"diskstats", "cpu", "memory", "network"}

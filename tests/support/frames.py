@@ -2,7 +2,8 @@
 
 The script is JSON: `rate` events a second and source, `seconds` (then it ends), `die_after` (then it dies with `exit_code`),
 `damage_after` (then it writes noise), `lose` (events lost each second), `refuse` ({"code", "words"}: it never begins), `mute_after`,
-`log` (a file to which each start appends its arguments and pid, and when it said hello).
+`log` (a file to which each start appends its arguments and pid, and when it said hello), `set_ahead` (seconds by which the clock is set
+ahead once the first probe has begun; those after it know, by the log).
 """
 
 from __future__ import annotations
@@ -68,9 +69,10 @@ def samples(source: str, rows: Sequence[tuple[int, int, int, int]], objects: Seq
     return frame("samples", out + _names(objects) + _names(fields))
 
 
-def hello(realtime_ns: int, sources: Sequence[str] = ("block",), notes: Sequence[str] = ()) -> bytes:
-    """The first frame."""
-    return words("hello", probe="0", kernel="6.1", hostname="here", page_size=4096, cpus=2, monotonic_ns=1, realtime_ns=realtime_ns,
+def hello(realtime_ns: int, sources: Sequence[str] = ("block",), notes: Sequence[str] = (), monotonic_ns: int | None = None) -> bytes:
+    """The first frame. `monotonic_ns`: at that time; default: as if the machine had begun in 1970."""
+    return words("hello", probe="0", kernel="6.1", hostname="here", page_size=4096, cpus=2,
+                 monotonic_ns=realtime_ns if monotonic_ns is None else monotonic_ns, realtime_ns=realtime_ns,
                  sources={name: {"what": name} for name in sources}, words=list(notes))
 
 
@@ -84,14 +86,18 @@ def some_events(source: str, from_ns: int, rows: int, first: bool) -> bytes:
     }, {"device": ["sda"], "process": ["fio", "dd"]} if first else {})
 
 
-def tick(now_ns: int, so_far: Mapping[str, int], lost: Mapping[str, int], cpu_ns: int = 1_000_000) -> bytes:
-    """A second is over."""
-    return words("tick", now_ns=now_ns, monotonic_ns=1, realtime_ns=now_ns, cpu_ns=cpu_ns, rss_bytes=1 << 20, events=dict(so_far),
-                 lost=dict(lost), backlog=0)
+def tick(now_ns: int, so_far: Mapping[str, int], lost: Mapping[str, int], cpu_ns: int = 1_000_000,
+         clocks: tuple[int, int] | None = None) -> bytes:
+    """A second is over. `clocks`: monotonic and realtime ns at one moment; default: as in `hello`."""
+    monotonic_ns, realtime_ns = clocks or (now_ns, now_ns)
+    return words("tick", now_ns=now_ns, monotonic_ns=monotonic_ns, realtime_ns=realtime_ns, cpu_ns=cpu_ns, rss_bytes=1 << 20,
+                 events=dict(so_far), lost=dict(lost), backlog=0)
 
 
 def _main(script: Mapping[str, Any], arguments: Sequence[str]) -> int:
-    hello_ns = time.time_ns()
+    monotonic_ns, ahead_ns = time.monotonic_ns(), round(script.get("set_ahead", 0) * 1e9)
+    known_ns = ahead_ns if script.get("log") and os.path.getsize(script["log"]) else 0  # noqa: PTH202
+    hello_ns = time.time_ns() + known_ns
     if script.get("log"):
         with open(script["log"], "a", encoding="utf-8") as file:  # noqa: PTH123
             file.write(json.dumps({"pid": os.getpid(), "arguments": list(arguments), "uid": os.geteuid(), "hello_ns": hello_ns}) + "\n")
@@ -100,7 +106,7 @@ def _main(script: Mapping[str, Any], arguments: Sequence[str]) -> int:
         return int(script["refuse"]["code"])
     out = os.fdopen(1, "wb", buffering=0, closefd=False)
     sources = [value for flag, value in itertools.pairwise(arguments) if flag == "--source"]
-    out.write(hello(hello_ns, sources))
+    out.write(hello(hello_ns, sources, monotonic_ns=monotonic_ns))
     begun, step, so_far, lost, asked = time.monotonic(), 0.1, dict.fromkeys(sources, 0), dict.fromkeys(sources, 0), False
     rate, first, last_tick = script.get("rate", 100), set(sources), begun
     while not asked:
@@ -120,9 +126,9 @@ def _main(script: Mapping[str, Any], arguments: Sequence[str]) -> int:
             rows = min(round(rate * (now - begun)) - so_far[name], max(1, round(rate)))
             if name == "counters":
                 new = (["sda"], ["reads"]) if name in first else ([], [])
-                out.write(samples("diskstats", [(time.time_ns(), 0, 0, so_far[name])], *new))
+                out.write(samples("diskstats", [(time.time_ns() + known_ns, 0, 0, so_far[name])], *new))
             elif rows:
-                out.write(some_events(name, time.time_ns() - 1000 * rows, rows, name in first))
+                out.write(some_events(name, time.time_ns() + known_ns - 1000 * rows, rows, name in first))
                 so_far[name] += rows
             else:
                 continue
@@ -134,7 +140,8 @@ def _main(script: Mapping[str, Any], arguments: Sequence[str]) -> int:
                     lost[name] += script["lose"]
                     out.write(words("loss", source=name, loss_kind="overrun", from_ns=time.time_ns() - 10, until_ns=time.time_ns(),
                                     count=script["lose"], words="the ring was full"))
-            out.write(tick(time.time_ns(), so_far, lost, cpu_ns=time.process_time_ns() + round(script.get("cpu", 0) * (now - begun) * 1e9)))
+            spent_ns = time.process_time_ns() + round(script.get("cpu", 0) * (now - begun) * 1e9)
+            out.write(tick(time.time_ns() + known_ns, so_far, lost, spent_ns, (time.monotonic_ns(), time.time_ns() + ahead_ns)))
         if script.get("seconds") and now - begun >= script["seconds"]:
             break
     out.write(words("end", reason="asked", events=so_far, lost=lost))

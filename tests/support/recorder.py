@@ -56,7 +56,8 @@ class FakeProbe:
             self._ended = True
             return
         self._so_far = dict.fromkeys(self.sources, 0)
-        self._out = frames.hello(self.clock.realtime_ns(), self.sources)
+        self._anchor_ns = self.clock.realtime_ns()
+        self._out = frames.hello(self._anchor_ns, self.sources, monotonic_ns=round(self._begun * 1e9))
 
     def files(self) -> list[int]:
         return []
@@ -101,7 +102,9 @@ class FakeProbe:
 
     def _second(self) -> None:
         self._told += 1
-        start = self.clock.realtime_ns() - round((self.clock.monotonic() - self._begun - self._told + 1) * 1e9)
+        # as told by the clocks at its start, whatever the time of day is set to
+        start = self._anchor_ns + (self._told - 1) * 10**9
+        clocks = round(self.clock.monotonic() * 1e9), self.clock.realtime_ns()
         for name in self.sources:
             if name == "counters":
                 new = (["sda"], ["reads"]) if self._told == 1 else ([], [])
@@ -112,7 +115,7 @@ class FakeProbe:
             if self.lose:
                 self._out += frames.words("loss", source=name, loss_kind="overrun", from_ns=start, until_ns=start + 10**9, count=self.lose)
         lost = dict.fromkeys(self.sources, self.lose * self._told)
-        self._out += frames.tick(start + 10**9, self._so_far, lost, cpu_ns=round(self.cpu * self._told * 1e9))
+        self._out += frames.tick(start + 10**9, self._so_far, lost, round(self.cpu * self._told * 1e9), clocks)
 
 
 @dataclass

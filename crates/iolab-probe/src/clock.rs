@@ -13,7 +13,7 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// Nanoseconds since the Unix epoch.
-pub fn realtime_ns() -> u64 {
+fn realtime_ns() -> u64 {
     nanoseconds(ClockId::CLOCK_REALTIME)
 }
 

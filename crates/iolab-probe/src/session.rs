@@ -2,7 +2,7 @@
 
 use crate::args::Settings;
 use crate::block::BlockSource;
-use crate::clock::{cpu_ns, monotonic_ns, realtime_ns, Anchor};
+use crate::clock::{cpu_ns, monotonic_ns, Anchor};
 use crate::counters::Counters;
 use crate::failure::Failure;
 use crate::instance::remove_stale;
@@ -109,7 +109,8 @@ impl Session {
             &json!({
                 "probe": env!("CARGO_PKG_VERSION"), "kernel": kernel("osrelease").trim(), "hostname": kernel("hostname").trim(),
                 "page_size": page_size, "cpus": processors(), "monotonic_ns": self.anchor.monotonic_ns,
-                "realtime_ns": self.anchor.realtime_ns, "sources": sources, "words": words, "pid": std::process::id(),
+                "realtime_ns": self.anchor.realtime_ns, "from_ns": self.anchor.realtime(monotonic_ns()), "sources": sources,
+                "words": words, "pid": std::process::id(),
             }),
         );
     }
@@ -196,11 +197,14 @@ impl Session {
         let resident = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
         let pages: u64 = resident.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
         let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4096) as u64;
+        // what was flushed took its time: only clocks of one moment tell whether one was set since the anchor
+        let clocks = Anchor::now();
         self.output.words(
             Kind::Tick,
             &json!({
-                "now_ns": self.anchor.realtime(now_ns), "monotonic_ns": now_ns, "realtime_ns": realtime_ns(), "cpu_ns": cpu_ns(),
-                "rss_bytes": pages * page, "events": events, "lost": lost, "samples": self.samples, "backlog": self.output.backlog(),
+                "now_ns": self.anchor.realtime(now_ns), "monotonic_ns": clocks.monotonic_ns, "realtime_ns": clocks.realtime_ns,
+                "cpu_ns": cpu_ns(), "rss_bytes": pages * page, "events": events, "lost": lost, "samples": self.samples,
+                "backlog": self.output.backlog(),
             }),
         );
     }

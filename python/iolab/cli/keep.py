@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from .options import PATH, bytes_of, format_option, say, seconds_of
+from .record_words import lasting
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Rows = Sequence[dict[str, Any]]
@@ -178,7 +179,7 @@ def _show_limits(found: dict[str, Any]) -> None:
     used = format_quantity(found["used_bytes"], "B", 3)
     lines = [("size", f"{used} of {'any size' if size is None else format_quantity(size, 'B', 3)}"),
              ("CPU", "any" if share is None else f"{format_number(share * 100, 3)} % of all CPU time, over a minute"),
-             *((tier, _words(seconds)) for tier, seconds in found["retention"].items())]
+             *((tier, lasting(seconds)) for tier, seconds in found["retention"].items())]
     for name, words in lines:
         click.echo(f"{name:4}  {words}")
 
@@ -219,14 +220,7 @@ def _length(tier: dict[str, Any]) -> str:
     """How far back a tier goes."""
     if tier["first_ns"] is None:
         return "-"
-    return _words((tier["until_ns"] - tier["first_ns"]) // _SECOND)
-
-
-def _words(seconds: int) -> str:
-    for length, word in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.3g} {word}"
-    return f"{seconds} s"
+    return lasting((tier["until_ns"] - tier["first_ns"]) // _SECOND)
 
 
 def _when(ns: int) -> str:

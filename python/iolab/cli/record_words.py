@@ -42,6 +42,15 @@ def thousands(number: float) -> str:
     return f"{number:,.0f}".replace(",", " ")
 
 
+def lasting(seconds: int) -> str:
+    """`7 d`, `36 h`, `90 s`."""
+    for length, word in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * length:
+            many = seconds / length
+            return f"{many:.3g} {word}" if many < 1000 else f"{many:.0f} {word}"
+    return f"{seconds} s"
+
+
 def kept_text(retention: Retention) -> str:
     """`keeps 10 GiB and 7 days`."""
     from ..units import format_quantity

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import textwrap
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from .show_trace import PERCENTILES
+from .show_trace import PERCENTILES, tell
 
 if TYPE_CHECKING:
     from ..recording.facts import Facts
@@ -30,11 +28,7 @@ def show_recording(path: Path, style: str) -> None:
     """Print the summary of the recording at `path`; it may be growing."""
     from ..recording.recording import Recording
 
-    summary = Recording(path).summary()
-    if style == "json":
-        click.echo(json.dumps(as_json(summary), indent=1, ensure_ascii=False))
-        return
-    click.echo("\n".join(_lines(summary)))
+    tell(Recording(path).summary(), style, as_json, _lines)
 
 
 def as_json(summary: RecordingSummary) -> dict[str, Any]:
@@ -48,6 +42,7 @@ def as_json(summary: RecordingSummary) -> dict[str, Any]:
         "sources": {name: {**facts.sources.get(name, {}), **summary.sources.get(name, {})}
                     for name in sorted({*facts.sources, *summary.sources})},
         "ops": dict(summary.names.get("op", {})), "names": {name: dict(held) for name, held in summary.names.items() if name != "op"},
+        "commands": {name: list(lines) for name, lines in summary.commands.items()},
         "distinct": dict(summary.distinct), "names_partial": list(summary.partial),
         "percentiles": summary.percentiles, "mean": {source: {"latency": value} for source, value in summary.mean.items()},
         "latency_by_op": summary.latency_by, "losses": summary.losses,
@@ -93,10 +88,22 @@ def _lines(summary: RecordingSummary) -> list[str]:
         more = summary.distinct[name] - len(list(held)[:6])
         least = "at least " if name in summary.partial else ""
         lines.append(f"{name:9} {shown}{f' and {least}{number(more)} more' if more > 0 else ''}")
+        if name == "process":
+            lines += _commands(summary)
     lines += _distributions(summary)
     lines += _losses(summary)
     lines += _marks(summary)
     return [*lines, _size(summary), *_retention(summary)]
+
+
+def _commands(summary: RecordingSummary) -> list[str]:
+    """What the processes that are shown were begun as: their command lines, shortened."""
+    lines = []
+    for process in list(summary.names["process"])[:6]:
+        commands = summary.commands.get(process, [])
+        lines += [f"command   {process}: {textwrap.shorten(command, 110, placeholder=' ...')}" for command in commands[:2]]
+        lines += [f"command   {process}: and {len(commands) - 2} more"] if len(commands) > 2 else []
+    return lines
 
 
 def _about(facts: Mapping[str, Any]) -> str:
@@ -162,18 +169,20 @@ def _size(summary: RecordingSummary) -> str:
     from ..heatmap.ticks import quantity
 
     each = "" if summary.bytes_per_io is None else f", {summary.bytes_per_io:.1f} bytes an event"
+    sealed = summary.segments["sealed"]
     hot = f", {summary.segments['hot']} not sealed yet" if summary.segments["hot"] else ""
-    return f"on disk   {quantity(summary.bytes['all'], 'B')} in {summary.segments['sealed']} segments{hot}{each}"
+    return f"on disk   {quantity(summary.bytes['all'], 'B')} in {sealed} segment{'' if sealed == 1 else 's'}{hot}{each}"
 
 
 def _retention(summary: RecordingSummary) -> list[str]:
     from ..heatmap.ticks import quantity
     from ..heatmap.words import ios
+    from .record_words import lasting
 
     facts = summary.facts
     most_bytes, most_age = facts.retention.get("bytes"), facts.retention.get("age_s")
     limits = [] if most_bytes is None else [quantity(most_bytes, "B")]
-    limits += [] if most_age is None else [quantity(most_age * 1e9, "ns")]
+    limits += [] if most_age is None else [lasting(most_age)]
     lines = [f"keeps     {' and '.join(limits)} at most"] if limits else []
     if facts.dropped:
         until = facts.dropped.get("until_ns")

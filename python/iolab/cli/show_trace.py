@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ..recording.lines import writable
+
 if TYPE_CHECKING:
     from ..recording.trace import Summary
+
+S = TypeVar("S")
 
 PERCENTILES = ("50", "90", "99", "99.9", "99.99", "max")
 
@@ -26,11 +30,13 @@ def show_trace(path: Path, style: str) -> None:
     """Print the summary of the trace at `path`; FormatError where it is none."""
     from ..recording.trace import Trace
 
-    summary = Trace(path).summary()
-    if style == "json":
-        click.echo(json.dumps(as_json(summary), indent=1, ensure_ascii=False))
-        return
-    click.echo("\n".join(_lines(summary)))
+    tell(Trace(path).summary(), style, as_json, _lines)
+
+
+def tell(summary: S, style: str, as_json: Callable[[S], dict[str, Any]], lines: Callable[[S], list[str]]) -> None:
+    """Print a summary as JSON or as lines; names that are no text appear as in JSON."""
+    text = json.dumps(as_json(summary), indent=1, ensure_ascii=False) if style == "json" else "\n".join(lines(summary))
+    click.echo(writable(text))
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
@@ -100,12 +106,17 @@ def _losses(facts: Any) -> list[str]:
 
     lines = []
     if facts["losses"]:
-        lines.append(f"lost      {number(facts['losses'])} records, says the tracer")
+        lines.append(f"lost      {number(facts['losses'])} record{_s(facts['losses'])}, says the tracer")
     if facts["unpaired"]:
-        lines.append(f"unpaired  {number(facts['unpaired'])} starts or completions without their other half")
+        lines.append(f"unpaired  {number(facts['unpaired'])} start{_s(facts['unpaired'])} or completion{_s(facts['unpaired'])} without "
+                     f"{'its' if facts['unpaired'] == 1 else 'their'} other half")
     if facts["backwards"]:
-        lines.append(f"backwards {number(facts['backwards'])} events earlier than the one before")
+        lines.append(f"backwards {number(facts['backwards'])} event{_s(facts['backwards'])} earlier than the one before")
     if facts["damaged"]:
-        lines.append(f"damaged   {number(facts['damaged'])} lines left out, such as")
+        lines.append(f"damaged   {number(facts['damaged'])} line{_s(facts['damaged'])} left out, such as")
         lines += [f"  line {line}: {reason}" for line, reason in facts["damaged_examples"]]
     return lines or ["losses    none"]
+
+
+def _s(many: int) -> str:
+    return "" if many == 1 else "s"

@@ -31,6 +31,7 @@ class Feed:
         self._ended = self._closing = False
         self._ahead: list[Mapping[str, Any]] = []
         self._suspended: dict[str, str] = {}
+        self._renewed = ""
         self._gaps: dict[str, tuple[int, str]] = {}
         self._heard_at = 0.0
         self._retry_at = math.inf
@@ -135,6 +136,12 @@ class Feed:
         else:
             self._retry_at = self._clock.monotonic()
 
+    def renew(self, words: str) -> None:
+        """Have the probe end and another begun in its place, for a reason in words."""
+        self._renewed = words
+        if self._probe is not None:
+            self._probe.ask_to_stop()
+
     def note_gaps(self, sink: Sink, now_ns: int, *, ended: bool = False) -> None:
         """Note the gaps that are over: those of all sources but the suspended ones, or of all where recording `ended`."""
         for name, (from_ns, words) in list(self._gaps.items()):
@@ -195,9 +202,10 @@ class Feed:
         """It ended as it was asked to: because recording ends, or to be begun again with other sources."""
         if self._closing:
             return
+        others, self._renewed = self._renewed or "another source was suspended or resumed", ""
         for name in self._settings.sources:
             why = self._suspended.get(name)
-            self._gaps.setdefault(name, (until_ns, f"suspended: {why}" if why else "another source was suspended or resumed"))
+            self._gaps.setdefault(name, (until_ns, f"suspended: {why}" if why else others))
         self._retry_at = self._clock.monotonic()
 
     def _after_a_death(self, probe: Probe | None, reason: str, until_ns: int) -> Iterator[str]:

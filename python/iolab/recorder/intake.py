@@ -66,7 +66,7 @@ class Intake:
 
     def begin(self) -> None:
         """Another probe's frames follow: its names and counts begin anew, what the one before counted stays."""
-        self._names = {}
+        self._names, self._last_ns = {}, 0
         self._lost_before = {name: self._lost_before.get(name, 0) + self._lost.get(name, 0) for name in self._lost_before | self._lost}
         self._lost = {}
         self._cpu_before, self._cpu = self._cpu_before + self._cpu, 0

@@ -65,9 +65,11 @@ class KeepingSink:
 
     def tick(self, now_ns: int) -> None:
         """See `RecordingWriter.tick`; has the keeper look."""
-        self._writer.tick(now_ns)
-        self._nudge.set()
-        self._tell()
+        try:
+            self._writer.tick(now_ns)
+        finally:
+            self._nudge.set()
+            self._tell()
 
     def close(self) -> None:
         """Seal, keep what is not kept yet, and let go."""

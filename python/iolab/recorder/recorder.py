@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import IolabError, RunError
+from ..errors import IolabError, ResultsError, RunError
+from ..recording.writer import PutOffError
+from .begun import begun_by, words_of_step
 from .budget import BudgetKeeper
 from .control import Client, Control
 from .feed import Feed
 from .intake import Intake, Sink
+from .marks import mark_of
 from .parts import Outcome, Parts
 from .settings import Settings
 from .size import SizeWatch
@@ -23,6 +27,10 @@ _GRACE = 5.0
 """Seconds that a command has to end after a SIGTERM."""
 _LAST_WORDS = 10.0
 """Seconds that a probe has to hand over what it has."""
+_RENEW_AFTER = 10.0
+"""Seconds between two probes that are begun because the clock was set; one that is set all the time is followed that often."""
+_SAY_AGAIN = 3600.0
+"""Seconds until what is put off for the same reason as before is said again."""
 
 
 class Recorder:
@@ -43,6 +51,8 @@ class Recorder:
         self._events_before = 0
         self._cpu_before = parts.cpu_ns()
         self._probe_cpus = 1
+        self._renewed_at = -math.inf
+        self._put_off: dict[str, float] = {}
 
     def stop(self, *, now: bool = False) -> None:
         """Ask it to stop: once ends it as soon as its command, where there is one, has ended; twice, or `now`, ends the command too.
@@ -66,7 +76,8 @@ class Recorder:
 
     def _open(self, hello: Mapping[str, Any]) -> None:
         self._sink = self._parts.open_sink(hello)
-        self.status.from_ns = self.status.until_ns = int(hello["realtime_ns"])
+        self._probe_begun = begun_by(hello)
+        self.status.from_ns = self.status.until_ns = self._probe_begun.from_ns
         self._probe_cpus = max(1, int(hello.get("cpus") or 1))
         self._intake = Intake(self._sink, self.status, self._notice)
         if self._parts.control is not None:
@@ -78,6 +89,7 @@ class Recorder:
         self._parts.heard.started(hello)
         for words in hello.get("words", ()):
             self._notice(str(words))
+        self.status.bytes = self._size.bytes()
         self._publish()
         if self._parts.command is not None:
             self._parts.command.start()
@@ -121,16 +133,13 @@ class Recorder:
         for frame in self._feed.pump():
             try:
                 if frame["kind"] == "hello":
-                    self._parts.again(frame)
-                    self._intake.begin()
-                    self._feed.note_gaps(self._sink, int(frame["realtime_ns"]))
-                    self.status.until_ns = max(self.status.until_ns, int(frame["realtime_ns"]))
-                    self.status.state = "recording"
+                    self._begin_again(frame)
                 self._intake.take(frame)
                 if frame["kind"] == "tick":
-                    self._sink.tick(self.status.until_ns)
+                    self._look_at_clock(frame)
+                    self._tend()
                     self._settle_cuts()
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
                 self._feed.condemn(f"its frames are damaged: {error}")
         for words in self._feed.care(self._intake.until_ns):
             self.status.deaths += 1
@@ -139,6 +148,44 @@ class Recorder:
             self._notice(words)
         for words in self._feed.tell():
             self._notice(words)
+
+    def _begin_again(self, hello: Mapping[str, Any]) -> None:
+        """Another probe is at work."""
+        assert self._sink is not None
+        assert self._intake is not None
+        begun, before = begun_by(hello), self._probe_begun
+        self._parts.again(hello)
+        self._intake.begin()
+        self._feed.note_gaps(self._sink, begun.from_ns)
+        self._probe_begun = begun
+        is_set = before.set_by(begun.monotonic_ns, begun.realtime_ns) != 0
+        self.status.until_ns = begun.from_ns if is_set else max(self.status.until_ns, begun.from_ns)
+        self.status.state = "recording"
+
+    def _look_at_clock(self, tick: Mapping[str, Any]) -> None:
+        """The probe's times go on as if the clock had not been set; another probe's are right again."""
+        step, now = self._probe_begun.set_by(int(tick["monotonic_ns"]), int(tick["realtime_ns"])), self._clock.monotonic()
+        if step and now - self._renewed_at >= _RENEW_AFTER:
+            self._renewed_at = now
+            words = words_of_step(step)
+            self.status.troubles.append(words)
+            self._notice(f"{words}; recording goes on by the new time")
+            self._feed.renew(words)
+
+    def _tend(self) -> None:
+        """Have sealed and dropped what is due. What the disk refuses is tried again later: what comes is kept meanwhile."""
+        assert self._sink is not None
+        try:
+            self._sink.tick(self.status.until_ns)
+        except PutOffError as error:
+            self._say_put_off(error)
+
+    def _say_put_off(self, error: ResultsError) -> None:
+        words, now = str(error), self._clock.monotonic()
+        if now - self._put_off.get(words, -math.inf) >= _SAY_AGAIN:
+            self._put_off[words] = now
+            self.status.troubles.append(words)
+            self._notice(f"{words}; it is tried again")
 
     def _fail(self, error: IolabError) -> None:
         self._failure = error
@@ -205,18 +252,16 @@ class Recorder:
                 self._parts.cuts.append((now, client))
             else:
                 client.answer({"ok": False, "error": f"unknown word {word!r}; there are: status, cut, mark, stop"})
-        except (ValueError, KeyError, TypeError) as error:
-            client.answer({"ok": False, "error": f"not understood: {error!r}"})
+        except ValueError as error:
+            client.answer({"ok": False, "error": f"not understood: {error}"})
         except IolabError as error:
-            self._fail(error)
+            # what can't be noted now costs whoever asked, not the recording
             client.answer({"ok": False, "error": str(error)})
 
     def _mark(self, request: Mapping[str, Any]) -> None:
         assert self._sink is not None
-        until, link = request.get("until_ns"), request.get("link")
-        self._sink.mark(str(request["label"]), int(request["from_ns"]), None if until is None else int(until),
-                        "run" if request.get("kind") == "run" else "user",
-                        None if link is None else str(link), dict(request.get("facts") or {}))
+        mark = mark_of(request)
+        self._sink.mark(mark.label, mark.from_ns, mark.until_ns, mark.kind, mark.link, mark.facts)
 
     def _settle_cuts(self, *, all_of_them: bool = False) -> None:
         """Seal once everything up to the cut is there."""
@@ -225,9 +270,14 @@ class Recorder:
             return
         assert self._sink is not None
         self._parts.cuts = [cut for cut in self._parts.cuts if cut not in due]
-        self._sink.seal()
+        try:
+            self._sink.seal()
+            answer = {"ok": True, **self.status.as_data()}
+        except ResultsError as error:
+            self._say_put_off(error)
+            answer = {"ok": False, "error": str(error)}
         for _, client in due:
-            client.answer({"ok": True, **self.status.as_data()})
+            client.answer(answer)
 
     def _end_command(self) -> None:
         """A command that still runs is ended while its I/O is recorded."""

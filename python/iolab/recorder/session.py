@@ -18,6 +18,7 @@ from ..recording.layout import LOCK, is_recording
 from ..recording.writer import RecordingWriter
 from ..statistics import kept
 from ..statistics.kept.defaults import begin
+from .begun import begun_by
 from .command import Command
 from .control import NAME as CONTROL_FILE
 from .control import Control
@@ -56,13 +57,13 @@ def open_writer(directory: Path, hello: Mapping[str, Any], retention: Retention,
                 clock: Clock) -> RecordingWriter:
     """The writer: of a new recording, or going on with the one that is there. `clock`: that of the machine that is recorded."""
     limits = {"bytes": retention.bytes, "age_s": None if retention.age_s is None else round(retention.age_s)}
-    sources = dict(hello.get("sources", {}))
+    sources, begun = dict(hello.get("sources", {})), begun_by(hello)
     if is_recording(directory):
         for name in (CONTROL_FILE, STATUS_FILE):
             (directory / name).unlink(missing_ok=True)
-        return RecordingWriter.reopen(directory, sources=sources, retention=limits, live=True, system=clock)
+        return RecordingWriter.reopen(directory, sources=sources, retention=limits, live=True, begun=begun, system=clock)
     return RecordingWriter.create(directory, host=str(hello.get("hostname", "")), clock="realtime", origin=origin, sources=sources,
-                                  retention=limits, live=True, system=clock)
+                                  retention=limits, live=True, begun=begun, system=clock)
 
 
 def note_connection(writer: RecordingWriter, connection: Mapping[str, Any]) -> None:
@@ -102,7 +103,7 @@ class Session:
             launcher=launcher, clock=clock, heard=heard, directory=directory, wait=wait_readable, cpu_ns=time.process_time_ns,
             open_sink=lambda hello: self._open(open_writer(directory, hello, settings.retention, facts, clock)),
             control=lambda: Control(directory), command=Command(command, clock) if command else None,
-            settled=lambda: os.nice(NICENESS), cpus=os.cpu_count() or 1, far=connection is not None, again=lambda hello: self._note()))
+            settled=lambda: os.nice(NICENESS), cpus=os.cpu_count() or 1, far=connection is not None, again=self._again))
 
     def stop(self, *, now: bool = False) -> None:
         """See `Recorder.stop`."""
@@ -117,6 +118,11 @@ class Session:
         self._note()
         sink = kept_beside(writer, self._settings, self._heard.noticed)
         return sink if self._pools is None else PoolSink(sink, self._pools, writer.describe)
+
+    def _again(self, hello: Mapping[str, Any]) -> None:
+        if self._writer is not None:
+            self._writer.renew(begun_by(hello))
+        self._note()
 
     def _note(self) -> None:
         if self._writer is not None and self._connection is not None:

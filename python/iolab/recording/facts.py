@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -15,6 +16,33 @@ SCHEMA = 1
 
 ClockKind: TypeAlias = Literal["realtime", "trace"]
 
+STEP_NS = 1_000_000_000
+"""A clock that is further off than this from where it was has been set, or the machine slept."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """How what is recorded began: `from_ns`, from where on all of it is there; `monotonic_ns` and `realtime_ns` of one moment, by which
+    all times are told."""
+
+    from_ns: int
+    monotonic_ns: int
+    realtime_ns: int
+
+    def set_by(self, monotonic_ns: int, realtime_ns: int) -> int:
+        """By how many ns the time of day was set ahead since, as of these clocks at one moment (negative: back); 0 where it was not."""
+        step = realtime_ns - monotonic_ns - (self.realtime_ns - self.monotonic_ns)
+        return step if abs(step) > STEP_NS else 0
+
+    @classmethod
+    def of(cls, session: Mapping[str, int | None]) -> Begun:
+        """How a session began."""
+        return cls(*(session.get(name) or 0 for name in ("from_ns", "monotonic_ns", "realtime_ns")))
+
+    def session(self) -> dict[str, int | None]:
+        """A session of `recording.json` that begins so, and goes on."""
+        return {"from_ns": self.from_ns, "until_ns": None, "monotonic_ns": self.monotonic_ns, "realtime_ns": self.realtime_ns}
+
 
 @dataclass
 class Facts:
@@ -24,7 +52,8 @@ class Facts:
         host: name of the host whose I/O it is; "" where a trace doesn't tell.
         clock: "realtime" (ns since the Unix epoch) or "trace" (whatever clock the imported traces have).
         sessions: spans in which something recorded live: from_ns, until_ns (None while it lasts, or until the next writer sees
-            that it was killed), monotonic_ns and realtime_ns of one moment. None of an import.
+            that it was killed), monotonic_ns and realtime_ns of one moment, by which its times are told: where the clock is set
+            another one begins. None of an import.
         sources: facts of each source by its name.
         retention: limits `bytes` and `age_s`, None for no limit; perhaps `maps_bytes` and `maps_age_s` (see `retention.map_limits`).
         origin: kind "record", "import" or "run", and more of it.

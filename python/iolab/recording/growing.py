@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from .layout import telling
 from .lines import objects
 
 MOST_FILES = 4
-"""Files that are remembered, the latest asked for."""
+"""Files that are remembered unless more are asked for."""
 TAIL = 256
 """Bytes before what is new that must be as they were: else the file was written anew."""
 
@@ -21,47 +21,51 @@ Lines = Mapping[int, Mapping[str, Any]]
 Keyed = Callable[[dict[str, Any]], int | None]
 """The number of a line; None leaves it out."""
 
+T = TypeVar("T")
+Adding = Callable[[T, Iterable[dict[str, Any]]], T]
+"""What lines say with more after them; what they said before is not changed."""
+
 
 @dataclass(frozen=True)
-class _Read:
+class _Read(Generic[T]):
     """What was read. identity: of the file then; whole: bytes up to the end of the last whole line, whose last ones are `tail`; found:
     of whole lines; shown: with what stood after them."""
 
     identity: tuple[int, int, int]
     whole: int
     tail: bytes
-    found: Lines
-    shown: Lines
+    found: T
+    shown: T
 
 
-class Growing:
-    """Lines by number, the last one of a number holding. Safe to use from several threads; what it returns is never changed."""
+class Appended(Generic[T]):
+    """What lines add up to. Safe to use from several threads; what it returns is never changed."""
 
-    def __init__(self, keyed: Keyed) -> None:
-        self._keyed = keyed
-        self._held: dict[Path, _Read] = {}
+    def __init__(self, nothing: T, adding: Adding[T], most: int = MOST_FILES) -> None:
+        """`nothing`: of a file without lines. `most`: files that are remembered, the latest asked for."""
+        self._nothing, self._adding, self._most = nothing, adding, most
+        self._held: dict[Path, _Read[T]] = {}
         self._guard = threading.Lock()
 
-    def lines(self, path: Path) -> Lines:
+    def of(self, path: Path) -> T:
         """What the file says now; nothing where there is none. ResultsError where it can't be read: that isn't to say that it is empty."""
         with telling(path, "read what it holds"), self._guard:
             try:
                 file = path.open("rb")
             except (FileNotFoundError, NotADirectoryError):
-                return {}
+                return self._nothing
             with file:
                 status = _status(file.fileno())
                 held = self._held.pop(path, None)
                 if held is None or held.identity != status:
                     held = self._read(file, status, held)
                 self._held[path] = held
-                while len(self._held) > MOST_FILES:
+                while len(self._held) > self._most:
                     del self._held[next(iter(self._held))]
                 return held.shown
 
-    def _read(self, file: Any, status: tuple[int, int, int], held: _Read | None) -> _Read:
-        before: Lines = {}
-        begin, tail = 0, b""
+    def _read(self, file: Any, status: tuple[int, int, int], held: _Read[T] | None) -> _Read[T]:
+        before, begin, tail = self._nothing, 0, b""
         if held is not None and held.identity[0] == status[0] and status[2] > held.whole:
             file.seek(held.whole - len(held.tail))
             if file.read(len(held.tail)) == held.tail:
@@ -69,16 +73,21 @@ class Growing:
         file.seek(begin)
         data = file.read()
         ends = data.rfind(b"\n") + 1
-        found = {**before, **dict(self._numbered(objects(data[:ends])))}
+        found = self._adding(before, objects(data[:ends]))
         # a last line without an end is being written, or was torn: it counts if it is whole, and is read again
-        shown = {**found, **dict(self._numbered(objects(data[ends:])))} if data[ends:].strip() else found
+        shown = self._adding(found, objects(data[ends:])) if data[ends:].strip() else found
         return _Read(status, begin + ends, (tail + data[:ends])[-TAIL:], found, shown)
 
-    def _numbered(self, lines: Iterable[dict[str, Any]]) -> Iterable[tuple[int, dict[str, Any]]]:
-        for line in lines:
-            number = self._keyed(line)
-            if number is not None:
-                yield number, line
+
+class Growing(Appended[Lines]):
+    """Lines by number, the last one of a number holding."""
+
+    def __init__(self, keyed: Keyed) -> None:
+        super().__init__({}, lambda held, lines: {**held, **{number: line for line in lines if (number := keyed(line)) is not None}})
+
+    def lines(self, path: Path) -> Lines:
+        """See `of`."""
+        return self.of(path)
 
 
 def _status(descriptor: int) -> tuple[int, int, int]:

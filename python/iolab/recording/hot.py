@@ -11,12 +11,18 @@ import io
 import os
 import re
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
+MOST_TRIES = 2000
+"""Places behind damage at which an append is looked for."""
+
 _DIGITS = b"00000000"
+# a message begins with this, at a multiple of eight
+_BEGIN = re.compile(rb"\xff{4}")
 # a string of a flatbuffer: its length, its bytes, a zero
 _CRC = re.compile(rb"\x08\x00\x00\x00([0-9a-f]{8})\x00")
 
@@ -65,11 +71,18 @@ class HotLog:
 
 @dataclass(frozen=True)
 class HotRead:
-    """What a hot file holds: batches up to the first that is torn or damaged; bytes read well, and bytes from there on."""
+    """What a hot file holds: batches up to the first that is torn or damaged; bytes read well, and bytes from there on. damaged: whether
+    whole ones follow, so that it is no end that a kill tore or that is being written."""
 
     batches: list[pa.RecordBatch]
     good: int
     dropped: int
+    damaged: bool = False
+
+
+def last_ns(batches: Iterable[pa.RecordBatch]) -> int | None:
+    """The latest time in batches; None where they have no rows."""
+    return max((int(batch.column("time_ns").to_numpy().max()) for batch in batches if batch.num_rows), default=None)
 
 
 def read_hot(path: Path, schema: pa.Schema) -> HotRead:
@@ -89,14 +102,28 @@ def read_hot(path: Path, schema: pa.Schema) -> HotRead:
         try:
             reader = pa.ipc.open_stream(data.slice(0, good))
             if not reader.schema.equals(schema):
-                return HotRead([], 0, data.size)
+                return HotRead([], 0, data.size, True)
             for batch in reader:
                 batch.validate(full=True)
                 batches.append(batch)
         except (pa.ArrowException, OSError):
             # as improbable as a checksum that holds by chance
-            return HotRead([], 0, data.size)
-    return HotRead(batches, good, data.size - good)
+            return HotRead([], 0, data.size, True)
+    return HotRead(batches, good, data.size - good, good < data.size and _goes_on(data, good))
+
+
+def _goes_on(data: pa.Buffer, start: int) -> bool:
+    """Whether a whole append stands behind the bytes at `start`. It can't be read: the names that it refers to may have been before."""
+    tries = 0
+    for match in _BEGIN.finditer(memoryview(data), start + 1):
+        if match.start() % 8 == 0:
+            tries += 1
+            place = _crc_place(data, match.start())
+            if place is not None and _crc_holds(data, match.start(), place):
+                return True
+            if tries == MOST_TRIES:
+                break
+    return False
 
 
 @dataclass(frozen=True)

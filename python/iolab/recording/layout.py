@@ -66,6 +66,8 @@ def _names(folder: Path) -> list[str]:
         return os.listdir(folder)  # noqa: PTH208  a hundred thousand names; a path of each takes almost three times as long
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise ResultsError(f"can't be listed: {error.strerror or error}", where=folder) from error
 
 
 @contextmanager

@@ -41,10 +41,27 @@ def objects(data: bytes) -> Iterator[dict[str, Any]]:
         if line.strip():
             try:
                 value = json.loads(line, object_pairs_hook=_shared)
+                # halves of a pair, alone, are no text that could be written again
+                if b"\\ud" in line.lower() or b"\xed" in line:
+                    value = _writable(value)
             except (ValueError, RecursionError):
                 continue
             if isinstance(value, dict):
                 yield value
+
+
+def _writable(value: Any) -> Any:
+    """The same with text that UTF-8 can express."""
+    if isinstance(value, str):
+        return writable(value)
+    if isinstance(value, dict):
+        return {_writable(name): _writable(each) for name, each in value.items()}
+    return [_writable(each) for each in value] if isinstance(value, list) else value
+
+
+def writable(text: str) -> str:
+    """Text that UTF-8 can express: the bytes of a file's name that were no text appear as `\\udc80`."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _shared(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ResultsError
 from .facts import Facts, read_facts
-from .layout import KINDS, LOSSES, MAPS, MARKS, PROCESSES, Kind, hot_file, hot_numbers, is_recording, sealed_file, sealed_numbers, telling
+from .layout import KINDS, LOCK, MAPS, MARKS, PROCESSES, Kind, hot_file, hot_numbers, is_recording, sealed_file, sealed_numbers, telling
 from .lines import read_lines
+from .losses import damage, is_time, noted
 from .segments import MAP_NAMES, Segment, sealed_facts
 
 if TYPE_CHECKING:
@@ -70,9 +72,11 @@ class Recording:
         return self._segments("samples")
 
     def damaged(self) -> list[tuple[Path, str]]:
-        """Sealed files that can't be read, with the reason."""
+        """Files that can't be read, with the reason: sealed ones, and hot ones that can be read in part."""
+        hot = [(hot_file(self.path, number, kind), f"{read.dropped} bytes of it are damaged") for kind in KINDS
+               for number, read in self._damaged_hot(kind).items()]
         return [(path, facts["damaged"]) for kind in KINDS
-                for _, path, facts in sealed_facts(self.path, kind, self._facts.dropped_through) if "damaged" in facts]
+                for _, path, facts in sealed_facts(self.path, kind, self._facts.dropped_through) if "damaged" in facts] + hot
 
     def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], pa.Table | None]:
         """(sealed segments, table of what is hot, None where nothing is) of one moment: no row is missing or there twice, though a
@@ -99,11 +103,37 @@ class Recording:
         return [MapFile(number, folder / f"{number:06}.parquet") for number in sealed_numbers(folder)
                 if number <= through or sealed_file(self.path, number, "events").exists()]
 
-    def losses(self) -> list[dict[str, Any]]:
+    def losses(self) -> list[Mapping[str, Any]]:
         """What was lost, in the order it was noted: source ("" of all), kind (see `writer.LOSS_KINDS`), from_ns, until_ns (None where the
-        time is not known), count (None where nobody knows), words ("" for none)."""
-        lines = _lines(self.path / LOSSES, texts=("source", "kind"), wholes=(), perhaps=("from_ns", "until_ns", "count"))
-        return [{**line, "words": str(line.get("words") or "")} for line in lines]
+        time is not known), count (None where nobody knows), words ("" for none), notes (how many were joined to this line). What hot
+        files don't tell any more, being damaged, stands last. `losses.parts_of` tells the parts of a line."""
+        return [*noted(self.path).lines, *(loss for kind in KINDS for loss in self.unreadable(kind))]
+
+    def unreadable(self, kind: Kind) -> list[Mapping[str, Any]]:
+        """Losses of what hot files of events or samples don't tell, being damaged: from their last good row on."""
+        damaged = self._damaged_hot(kind)
+        if not damaged:
+            return []
+        found: list[Mapping[str, Any]] = []
+        spans, told = self._segments(kind), self.told_ns()
+        for number, read in damaged.items():
+            first = max((each.last_ns for each in spans if each.number <= number), default=None)
+            until = min((each.first_ns for each in spans if each.number > number), default=told)
+            found.append({**damage(kind, first, until, None, f"{read.dropped} bytes of hot {kind} {number:06} are damaged"), "notes": 1})
+        return found
+
+    def holes(self, kind: Kind) -> list[tuple[int, int]]:
+        """(from, until) in ns of times of which nothing is known: gaps, and what hot files of events or samples lost."""
+        noticed = (*noted(self.path).single, *self.unreadable(kind))
+        lost = [(each["from_ns"], each["until_ns"]) for each in noticed if each.get("of") == kind]
+        return sorted([*self.gaps(), *((first, until) for first, until in lost if None not in (first, until))])
+
+    def told_ns(self) -> int | None:
+        """Until when everything was in it, as its writer last said, about once a second; None where nobody said."""
+        try:
+            return (self.path / LOCK).stat().st_mtime_ns
+        except OSError:
+            return None
 
     def gaps(self) -> list[tuple[int, int]]:
         """(from, until) in ns of times in which nothing was recorded at all, between sessions and after kills, ascending."""
@@ -111,9 +141,9 @@ class Recording:
         between = ((before.get("until_ns"), after.get("from_ns")) for before, after in pairwise(sessions))
         # the gap after a kill lies between sessions as well: as a set it is told once
         found = {(until, begin) for until, begin in between if until is not None and begin is not None and until < begin}
-        noted = [loss for loss in self.losses() if loss["kind"] == "gap" and not loss["source"]]
+        told = [loss for loss in noted(self.path).single if loss["kind"] == "gap" and not loss["source"]]
         starts = {start for start, _ in found}
-        return sorted(found | {(loss["from_ns"], loss["until_ns"]) for loss in noted
+        return sorted(found | {(loss["from_ns"], loss["until_ns"]) for loss in told
                                if None not in (loss["from_ns"], loss["until_ns"]) and loss["from_ns"] not in starts})
 
     def marks(self) -> list[dict[str, Any]]:
@@ -144,6 +174,14 @@ class Recording:
         return [Segment(number, path, "sealed", each["first_ns"], each["last_ns"],
                         {source: int(counts["events"]) for source, counts in each["sources"].items()}, each)
                 for number, path, each in sealed_facts(self.path, kind, self.facts.dropped_through) if each["first_ns"] is not None]
+
+    def _damaged_hot(self, kind: Kind) -> dict[int, HotRead]:
+        """Hot files that are damaged and not sealed, by number, as they were last read: damage stays."""
+        numbers = hot_numbers(self.path, kind)
+        held = {number: self._hot.get(hot_file(self.path, number, kind)) for number in numbers}
+        reads = self._hot_batches(kind) if None in held.values() else {number: each[1] for number, each in held.items() if each}
+        damaged = {number: read for number, read in reads.items() if read.damaged}
+        return damaged and {number: damaged[number] for number in damaged.keys() - {each.number for each in self._sealed(kind)}}
 
     def _hot_batches(self, kind: Kind) -> dict[int, HotRead]:
         """What hot files hold, by number. One that vanishes meanwhile has been sealed, and is found there."""
@@ -188,5 +226,5 @@ def _hot_segment(number: int, path: Path, read: HotRead) -> Segment | None:
 def _lines(path: Path, *, texts: tuple[str, ...], wholes: tuple[str, ...], perhaps: tuple[str, ...]) -> list[dict[str, Any]]:
     """Lines whose fields are what they should be; those of `perhaps` may be None."""
     return [{**dict.fromkeys(perhaps), **line} for line in read_lines(path)
-            if all(isinstance(line.get(name), str) for name in texts) and all(isinstance(line.get(name), int) for name in wholes)
-            and all(isinstance(line.get(name), int | None) for name in perhaps)]
+            if all(isinstance(line.get(name), str) for name in texts) and all(is_time(line.get(name)) for name in wholes)
+            and all(line.get(name) is None or is_time(line[name]) for name in perhaps)]

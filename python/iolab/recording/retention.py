@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..errors import ResultsError
 from .facts import Facts
 from .layout import KINDS, MAPS, SEGMENTS, map_file, replacing, sealed_file, sealed_numbers, telling
 from .segments import MAP_NAMES, line_of, note_segment, noted_segments, sealed_facts
@@ -23,12 +25,14 @@ STALE = 100
 
 @dataclass(frozen=True)
 class _Held:
-    """A sealed segment: bytes of its files, its last event or sample, I/Os by source; `mapped`: whether it has default maps."""
+    """A sealed segment: bytes of its files, its last event or sample, I/Os by source; `mapped`: whether it has default maps; `seen`:
+    monotonic second at which it was first there, minus infinity before anything was looked at."""
 
     bytes: int
     last_ns: int | None
     events: Mapping[str, int]
     mapped: bool
+    seen: float
 
 
 @dataclass(frozen=True)
@@ -47,22 +51,36 @@ class Retention:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._held: dict[int, _Held] = {}
-        self._halves: frozenset[int] = frozenset()
+        self._unsure: frozenset[int] = frozenset()
         self._maps: dict[int, _Map] | None = None
+        self._looked = False
+        self._spent: list[int] | None = None
 
-    def apply(self, facts: Facts, now_ns: int, halves: Collection[int] = ()) -> int:
+    def apply(self, facts: Facts, now_ns: int, halves: Collection[int] = (), monotonic: float = 0.0) -> int:
         """Remove segments beyond the limits, by bytes of sealed files or by age of their last event, then default maps of such beyond
-        theirs. Returns how many segments. `halves`: numbers whose sealing failed, of which a file may be there, and another is to come.
+        theirs. Returns how many segments. ResultsError where the disk refuses: `facts` then say what holds, and the next call goes on.
+
+        Args:
+            now_ns: the time that has come, by the clock of the events. halves: numbers whose sealing failed, of which a file may be
+                there, and another is to come. monotonic: seconds; what came to be there within the age goes by no age, though a clock
+                that was set ahead makes it old.
         """
+        with telling(self._directory, "apply its limits"):
+            return self._apply(facts, now_ns, halves, monotonic)
+
+    def _apply(self, facts: Facts, now_ns: int, halves: Collection[int], monotonic: float) -> int:
+        if self._spent is not None:
+            self._remove(facts)
         most_bytes, most_age = facts.retention.get("bytes"), facts.retention.get("age_s")
         if most_bytes is None and most_age is None and not _maps_due(facts, now_ns):
             return 0
-        held = self._look(facts, halves)
+        held = self._look(facts, halves, monotonic)
         total = sum(each.bytes for each in held.values())
         goes: dict[int, _Held] = {}
         for number in sorted(held):
             each = held[number]
-            old = most_age is not None and each.last_ns is not None and each.last_ns < now_ns - most_age * 1_000_000_000
+            old = most_age is not None and each.last_ns is not None and (
+                each.last_ns < now_ns - most_age * 1_000_000_000 and monotonic - each.seen >= most_age)
             if not old and (most_bytes is None or total <= most_bytes):
                 break
             goes[number] = each
@@ -71,34 +89,50 @@ class Retention:
             return 0
         self._note(goes)
         maps, noted = self._known_maps(facts), noted_segments(self._directory)
-        if goes:
-            _count(facts, goes)
-        spent = self._old_maps(facts, goes, maps, noted, now_ns)
-        facts.write(self._directory)
-        for number in spent:
-            _remove_maps(self._directory, number)
-            maps.pop(number, None)
+        before = None if facts.dropped is None else dict(facts.dropped)
+        try:
+            if goes:
+                _count(facts, goes)
+            spent = self._old_maps(facts, goes, maps, noted, now_ns)
+            facts.write(self._directory)
+        except (OSError, ResultsError):
+            facts.dropped = before
+            raise
         for number in goes:
             del held[number]
-        finish_dropping(self._directory, facts, maps)
+        self._spent = spent
+        self._remove(facts)
         return len(goes)
 
-    def _look(self, facts: Facts, halves: Collection[int]) -> dict[int, _Held]:
-        """Segments that are there: those that are new are looked at, and those again that were half sealed."""
+    def _remove(self, facts: Facts) -> None:
+        """Remove what `facts` say is gone. What is refused is tried again the next time."""
+        maps, spent = self._known_maps(facts), self._spent or []
+        while spent:
+            _remove_maps(self._directory, spent[0])
+            maps.pop(spent.pop(0), None)
+        finish_dropping(self._directory, facts, maps)
+        self._spent = None
+
+    def _look(self, facts: Facts, halves: Collection[int], monotonic: float) -> dict[int, _Held]:
+        """Segments that are there: those that are new are looked at, and those again that were half sealed or could not be read."""
         there = {number for kind in KINDS for number in sealed_numbers(self._directory / kind) if number > facts.dropped_through}
-        for number in self._held.keys() - (there - self._halves):
+        again = {number: self._held[number].seen for number in self._unsure & self._held.keys()}
+        for number in self._held.keys() - (there - self._unsure):
             del self._held[number]
-        self._halves = frozenset(halves)
+        unsure = set(halves)
         new: dict[int, _Held] = {}
         for kind in KINDS:
             for number, _, each in sealed_facts(self._directory, kind, facts.dropped_through, self._held.keys()):
-                so_far = new.get(number, _Held(0, None, {}, False))
+                if "damaged" in each:
+                    unsure.add(number)
+                so_far = new.get(number, _Held(0, None, {}, False, again.get(number, monotonic if self._looked else -math.inf)))
                 events = so_far.events
                 if kind == "events":
                     events = {source: int(counts["events"]) for source, counts in each["sources"].items()}
                 last = max((at for at in (so_far.last_ns, each["last_ns"]) if at is not None), default=None)
-                new[number] = _Held(so_far.bytes + int(each["bytes"]), last, events, so_far.mapped or "offset_width" in each)
+                new[number] = _Held(so_far.bytes + int(each["bytes"]), last, events, so_far.mapped or "offset_width" in each, so_far.seen)
         self._held |= new
+        self._unsure, self._looked = frozenset(unsure), True
         return self._held
 
     def _note(self, goes: Mapping[int, _Held]) -> None:

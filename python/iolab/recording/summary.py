@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ class RecordingSummary:
         sources: of each source its events, first_ns, last_ns, largest_size, and largest_latency by operation.
         first_ns, last_ns: span of the events, of the samples where there are none.
         names: I/Os of the largest names of op, device, process, file, mount, client, job, error and flags.
+        commands: command lines of the largest names of process, as first seen; none of the kernel's own threads.
         distinct: different names; where segments were too many to know, at least so many. partial: dimensions of which a segment
             had more names than it keeps count of, so that those shown may have a few I/Os more.
         percentiles: of latency and size by source: {"50": ..., "max": ...} in ns and bytes, upper bounds of 6-bit buckets,
@@ -41,7 +42,7 @@ class RecordingSummary:
         lost: I/Os or records lost (overrun, missed); damaged, unpaired: likewise. unknown: losses whose number nobody knows.
         losses: number of notes and their sum by kind. gaps: (from, until) without any recording. marks: as noted.
         segments: number of sealed and hot ones. bytes: on disk, of events (sealed), hot, samples, maps and all.
-        broken: (file, reason) of sealed files that can't be read.
+        broken: (file, reason) of files that can't be read.
     """
 
     path: Path
@@ -53,6 +54,7 @@ class RecordingSummary:
     first_ns: int | None
     last_ns: int | None
     names: Mapping[str, Mapping[str, int]]
+    commands: Mapping[str, Sequence[str]]
     distinct: Mapping[str, int]
     partial: Sequence[str]
     percentiles: Mapping[str, Mapping[str, Mapping[str, int]]]
@@ -91,11 +93,12 @@ def summary_of(recording: Recording) -> RecordingSummary:
     samples = recording.sample_segments()
     spans = [(each["first_ns"], each["last_ns"]) for each in whole.sources.values()] or [(each.first_ns, each.last_ns) for each in samples]
     losses = _losses(recording.losses())
+    names = {name: dict(sorted(held.items(), key=lambda pair: (-pair[1], pair[0]))[:SHOWN]) for name, held in whole.names.items()}
     return RecordingSummary(
         path=recording.path, facts=facts, events=sum(each["events"] for each in whole.sources.values()), rows=whole.rows,
         samples=sum(sum(each.sources.values()) for each in samples), sources=whole.sources,
         first_ns=min((first for first, _ in spans), default=None), last_ns=max((last for _, last in spans), default=None),
-        names={name: dict(sorted(held.items(), key=lambda pair: (-pair[1], pair[0]))[:SHOWN]) for name, held in whole.names.items()},
+        names=names, commands=_commands(recording.processes(), names.get("process", {})),
         distinct={name: max(len(whole.names[name]), whole.distinct[name]) for name in whole.names}, partial=sorted(whole.partial),
         percentiles=percentiles, latency_by=latency_by, mean=mean,
         lost=sum(losses.get(kind, {}).get("count", 0) for kind in ("overrun", "missed")), damaged=losses.get("damaged", {}).get("count", 0),
@@ -210,14 +213,25 @@ def _percentiles(pairs: Iterable[tuple[int, int]], largest: int) -> dict[str, in
     return {name: min(value, largest) for name, value in zip(QUANTILES, found, strict=True) if value is not None}
 
 
+def _commands(processes: Iterable[Mapping[str, Any]], wanted: Collection[str]) -> dict[str, list[str]]:
+    """Different command lines of each process that is wanted, at most SHOWN."""
+    found: dict[str, dict[str, None]] = {}
+    for each in processes:
+        if each["process"] in wanted and each["command"]:
+            held = found.setdefault(each["process"], {})
+            if len(held) < SHOWN:
+                held[each["command"]] = None
+    return {process: list(held) for process, held in found.items()}
+
+
 def _losses(lines: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     """Notes, the sum of their counts and the number of those without, by kind."""
     found: dict[str, dict[str, int]] = {}
     for line in lines:
         each = found.setdefault(line["kind"], {"notes": 0, "count": 0, "unknown": 0})
-        each["notes"] += 1
+        each["notes"] += line["notes"]
         each["count"] += line["count"] or 0
-        each["unknown"] += line["count"] is None
+        each["unknown"] += line["notes"] if line["count"] is None else 0
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -14,21 +15,23 @@ import pyarrow as pa
 
 from ..clock import Clock, SystemClock
 from ..errors import ResultsError
-from .facts import ClockKind, Facts, read_facts
-from .hot import HotLog, read_hot
-from .layout import KINDS, LOCK, LOSSES, MARKS, PROCESSES, Kind, hot_file, is_recording, remove_temporary, take_lock, telling
+from .facts import Begun, ClockKind, Facts, read_facts
+from .hot import HotLog, last_ns, read_hot
+from .layout import KINDS, LOCK, MARKS, PROCESSES, Kind, hot_file, is_recording, remove_temporary, take_lock, telling
 from .lines import append_line
+from .losses import LossLog, damage
 from .recovery import highest_number, recover
 from .retention import Retention, drop_label, finish_dropping
 from .schema import schema_of
 from .segments import write_segment
+from .sessions import Sessions
 
-SEAL_NS = 60_000_000_000
+SEAL_S = 60.0
 SEAL_BYTES = 64 * 2**20
 SEAL_ROWS = 2**20
 """What is hot is sealed when it is that old, or one file of it is that large."""
 
-DROP_NS = RETRY_NS = 10_000_000_000
+DROP_S = RETRY_S = 10.0
 """Between seals, retention is looked at that often; what could not be sealed is tried again after that."""
 
 LOSS_KINDS = ("overrun", "damaged", "unpaired", "missed", "unknown-name", "gap")
@@ -36,11 +39,16 @@ LOSS_KINDS = ("overrun", "damaged", "unpaired", "missed", "unknown-name", "gap")
 reading of counters that was due. unknown-name: an event whose name was not found. gap: nothing was recorded at all."""
 
 
+class PutOffError(ResultsError):
+    """The disk refused to seal or to drop what is due. It is tried again by itself; nothing is lost."""
+
+
 class RecordingWriter:
     """Writes a recording; made by `create` or `reopen`, ended by `close`, or used as a context manager.
 
     Its methods may be called from several threads. Those that write raise ResultsError where the disk refuses; what was kept
-    before stays readable, and the next call tries again.
+    before stays readable, and the next call tries again. What is due is told by a clock that nobody sets; what is old, by the times
+    that come.
     """
 
     def __init__(self, directory: Path, facts: Facts, lock: IO[str], system: Clock, number: int) -> None:
@@ -51,22 +59,24 @@ class RecordingWriter:
         self._number = 0
         self._logs: dict[Kind, HotLog] = {}
         self._retired: list[tuple[int, dict[Kind, HotLog]]] = []
-        self._since_ns: int | None = None
         self._losses: dict[str, int] = {}
-        self._failed_ns: int | None = None
-        self._dropped_ns = 0
+        self._lost = LossLog(directory)
+        self._since = math.inf
+        self._failed = self._dropped = -math.inf
         self._retention = Retention(directory)
+        self._sessions = Sessions(facts)
 
     @classmethod
     def create(cls, path: Path, *, host: str, clock: ClockKind, origin: Mapping[str, Any], sources: Mapping[str, Any] | None = None,
-               retention: Mapping[str, int | None] | None = None, live: bool | None = None, system: Clock | None = None,
-               ) -> RecordingWriter:
+               retention: Mapping[str, int | None] | None = None, live: bool | None = None, begun: Begun | None = None,
+               system: Clock | None = None) -> RecordingWriter:
         """A new recording in an empty or absent directory.
 
         Args:
             clock: what times mean: "realtime" or "trace". origin: its kind ("record", "import", "run") and what else is known.
             retention: limits `bytes` and `age_s` beyond which the oldest segments go.
             live: whether something is recorded while time passes, so that time without a writer is a gap. Default: by the origin.
+            begun: when that began; default: now.
         ResultsError where there is a recording already, something else, or no permission.
         """
         system = system or SystemClock()
@@ -77,38 +87,39 @@ class RecordingWriter:
             if any(each.name != LOCK for each in path.iterdir()):
                 raise ResultsError("is not empty and holds no recording", where=path, hint="choose another directory")
         facts = Facts(host, clock, dict(origin), dict(sources or {}), {"bytes": None, "age_s": None, **(retention or {})})
-        return cls._begin(path, facts, take_lock(path), system, 1, origin.get("kind") == "record" if live is None else live)
+        return cls._begin(path, facts, take_lock(path), system, 1, origin.get("kind") == "record" if live is None else live,
+                          begun or _now(system))
 
     @classmethod
     def reopen(cls, path: Path, *, sources: Mapping[str, Any] | None = None, retention: Mapping[str, int | None] | None = None,
-               live: bool | None = None, system: Clock | None = None) -> RecordingWriter:
+               live: bool | None = None, begun: Begun | None = None, system: Clock | None = None) -> RecordingWriter:
         """Go on with a recording, after its last writer was closed or killed.
 
         What a killed one left hot is sealed up to the first batch that is torn, and the time since is noted as a gap.
-        `sources` and `retention` replace what was said of them. ResultsError where it is being written, or is none.
+        `sources` and `retention` replace what was said of them; `begun`: see `create`. ResultsError where it is being written, or is none.
         """
         system = system or SystemClock()
+        begun = begun or _now(system)
         read_facts(path)
         lock = take_lock(path)
         try:
             facts = read_facts(path)
             remove_temporary(path)
             finish_dropping(path, facts)
-            recover(path, facts, os.fstat(lock.fileno()).st_mtime_ns, system.realtime_ns())
+            recover(path, facts, os.fstat(lock.fileno()).st_mtime_ns, begun.from_ns)
             facts.sources |= sources or {}
             facts.retention |= retention or {}
             return cls._begin(path, facts, lock, system, highest_number(path) + 1,
-                              facts.origin.get("kind") == "record" if live is None else live)
+                              facts.origin.get("kind") == "record" if live is None else live, begun)
         except BaseException:
             lock.close()
             raise
 
     @classmethod
-    def _begin(cls, path: Path, facts: Facts, lock: IO[str], system: Clock, number: int, live: bool) -> RecordingWriter:
+    def _begin(cls, path: Path, facts: Facts, lock: IO[str], system: Clock, number: int, live: bool, begun: Begun) -> RecordingWriter:
         try:
             if live and facts.clock == "realtime":
-                now, monotonic = system.realtime_ns(), round(system.monotonic() * 1e9)
-                facts.sessions.append({"from_ns": now, "until_ns": None, "monotonic_ns": monotonic, "realtime_ns": now})
+                facts.sessions.append(begun.session())
             facts.write(path)
             lock.truncate(0)
             lock.write(f"{os.getpid()}\n")
@@ -148,8 +159,8 @@ class RecordingWriter:
             raise ValueError(f"no loss is called {kind}")
         with self._guard:
             self._losses[source] = self._losses.get(source, 0) + (count or 1)
-            self._line(LOSSES, {"source": source, "kind": kind, "from_ns": from_ns, "until_ns": until_ns, "count": count,
-                                **({"words": words} if words else {})})
+            self._lost.add({"source": source, "kind": kind, "from_ns": from_ns, "until_ns": until_ns, "count": count,
+                            **({"words": words} if words else {})}, self.facts.dropped)
 
     def mark(self, label: str, from_ns: int, until_ns: int | None, kind: Literal["run", "user"] = "user", link: str | None = None,
              facts: Mapping[str, Any] | None = None) -> None:
@@ -166,29 +177,38 @@ class RecordingWriter:
     def seal(self) -> None:
         """A cut: what is hot becomes a sealed segment now. Where that fails the hot files stay, and nothing is lost."""
         with self._guard:
-            self._retire()
-            while self._retired:
-                number, logs = self._retired[0]
-                try:
-                    self._seal_one(number, logs)
-                except ResultsError:
-                    self._failed_ns = self._system.realtime_ns()
-                    raise
-                del self._retired[0]
-            self._drop_old(self._system.realtime_ns())
-            # a minute of events takes a hundred MiB to seal, which would stay with the process
-            pa.default_memory_pool().release_unused()
+            self._seal_all()
+            self._drop_old()
 
     def tick(self, now_ns: int) -> None:
-        """Say that time has passed, about once a second: seals what is old or large, drops what retention no longer allows."""
+        """Say that everything up to `now_ns` is there, about once a second: seals what is old or large, drops what retention no longer
+        allows. PutOffError where that fails."""
         with self._guard:
+            self._sessions.told_ns = now_ns
             # tells the next writer, should this one be killed, until when it lived
             os.utime(self._lock.fileno(), ns=(now_ns, now_ns))
-            again = self._retired and (self._failed_ns is None or now_ns - self._failed_ns >= RETRY_NS)
-            if again or self._full() or (self._since_ns is not None and now_ns - self._since_ns >= SEAL_NS):
-                self.seal()
-            elif now_ns - self._dropped_ns >= DROP_NS:
-                self._drop_old(now_ns)
+            passed = self._system.monotonic()
+            again = self._retired and passed - self._failed >= RETRY_S
+            try:
+                if again or self._full() or passed - self._since >= SEAL_S:
+                    self.seal()
+                elif passed - self._dropped >= DROP_S:
+                    self._drop_old()
+            except ResultsError as error:
+                raise PutOffError(error.message, where=error.where, hint=error.hint) from error
+
+    def renew(self, begun: Begun) -> None:
+        """Say that what is recorded began anew: where the clock was set since, the session ends with what came, and another begins."""
+        with self._guard:
+            if not self._sessions.is_set(begun):
+                return
+            # what is refused now is tried again by `tick`, and said with the facts that are written next
+            with suppress(ResultsError):
+                self._seal_all()
+            self._sessions.end()
+            self._sessions.begin(begun)
+            with suppress(ResultsError):
+                self.facts.write(self.directory)
 
     def drop(self, label: str) -> int:
         """Remove the sealed segments of a label, as a run does that is ingested again. Returns how many there were."""
@@ -200,11 +220,14 @@ class RecordingWriter:
         with self._guard:
             if self._lock.closed:
                 return
+            now = self._system.realtime_ns()
             try:
-                self.seal()
-                if self.facts.sessions and self.facts.sessions[-1]["until_ns"] is None:
-                    self.facts.sessions[-1]["until_ns"] = self._system.realtime_ns()
+                self._seal_all()
+                if self._sessions.end(now):
                     self.facts.write(self.directory)
+                # what is too much and can't be dropped now, the next writer drops
+                with suppress(ResultsError):
+                    self._drop_old()
             finally:
                 self._lock.close()
 
@@ -239,8 +262,11 @@ class RecordingWriter:
                         self._number = self._take_number()
                     log = self._logs[kind] = HotLog(hot_file(self.directory, self._number, kind), schema)
                 log.append(batch)
-            if self._since_ns is None:
-                self._since_ns = self._system.realtime_ns()
+            self._since = min(self._since, self._system.monotonic())
+            if self._sessions.reach(batch):
+                # it stands there once the facts are written the next time, at the latest when the recording is closed
+                with suppress(ResultsError):
+                    self.facts.write(self.directory)
 
     def _full(self) -> bool:
         return any(log.bytes >= SEAL_BYTES or log.rows >= SEAL_ROWS for log in self._logs.values())
@@ -255,17 +281,32 @@ class RecordingWriter:
             for log in self._logs.values():
                 log.close()
             self._retired.append((self._number, self._logs))
-            self._logs, self._since_ns = {}, None
+            self._logs, self._since = {}, math.inf
+
+    def _seal_all(self) -> None:
+        self._retire()
+        while self._retired:
+            number, logs = self._retired[0]
+            try:
+                self._seal_one(number, logs)
+            except ResultsError:
+                self._failed = self._system.monotonic()
+                raise
+            del self._retired[0]
+        # a minute of events takes a hundred MiB to seal, which would stay with the process
+        pa.default_memory_pool().release_unused()
 
     def _seal_one(self, number: int, logs: Mapping[Kind, HotLog]) -> None:
         batches = {kind: self._read_back(logs.get(kind)) for kind in KINDS}
-        damaged = sum(log.rows for log in logs.values()) - sum(batch.num_rows for each in batches.values() for batch in each)
+        damaged = {kind: log.rows - rows for kind, log in logs.items() if log.rows > (rows := sum(each.num_rows for each in batches[kind]))}
         write_segment(self.directory, number, batches["events"], batches["samples"], self._losses)
         self._losses = {}
         for log in logs.values():
-            log.path.unlink(missing_ok=True)
-        if damaged:
-            self.loss("damaged", "", None, None, damaged, f"hot file {number:06} was damaged before it was sealed")
+            with telling(log.path, "remove what was sealed"):
+                log.path.unlink(missing_ok=True)
+        for kind, rows in damaged.items():
+            words = f"hot {kind} {number:06} were damaged before they were sealed"
+            self._lost.add(damage(kind, last_ns(batches[kind]), self._sessions.told_ns, rows, words), self.facts.dropped)
 
     def _read_back(self, log: HotLog | None) -> list[pa.RecordBatch]:
         if log is None or not log.rows:
@@ -276,10 +317,17 @@ class RecordingWriter:
             except FileNotFoundError:
                 return []
 
-    def _drop_old(self, now_ns: int) -> None:
-        self._dropped_ns = now_ns
-        self._retention.apply(self.facts, now_ns, [number for number, _ in self._retired])
+    def _drop_old(self) -> None:
+        self._dropped = self._system.monotonic()
+        told_ns = self._sessions.told_ns
+        now_ns = self._system.realtime_ns() if told_ns is None else told_ns
+        self._retention.apply(self.facts, now_ns, [number for number, _ in self._retired], self._dropped)
 
     def _line(self, name: str, data: Mapping[str, Any], durable: bool = False) -> None:
         with telling(self.directory / name, "add a line"):
             append_line(self.directory / name, data, durable=durable)
+
+
+def _now(system: Clock) -> Begun:
+    now = system.realtime_ns()
+    return Begun(now, round(system.monotonic() * 1e9), now)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from iolab.clock import SystemClock
-from iolab.errors import RunError
+from iolab.errors import ResultsError, RunError
 from iolab.recorder.control import Client, Control, say
 from iolab.recorder.parts import Parts, wait_readable
 from iolab.recorder.recorder import Recorder
@@ -147,9 +147,10 @@ def test_without_a_recorder_it_is_one_error(tmp_path: Path) -> None:
         say(tmp_path, {"word": "status"})
 
 
-def conversation(tmp_path: Path, *requests: dict[str, Any]) -> tuple[list[dict[str, Any]], FakeSink, FakeClock]:
+def conversation(tmp_path: Path, *requests: dict[str, Any], into: FakeSink | None = None,
+                 ) -> tuple[list[dict[str, Any]], FakeSink, FakeClock]:
     """What a recorder on a fake clock answers to words that come in its third second."""
-    clock, sink, answers = FakeClock(), FakeSink(), []
+    clock, sink, answers = FakeClock(), into or FakeSink(), []
 
     class Peer(Client):
         def __init__(self) -> None:
@@ -196,6 +197,30 @@ def test_a_mark_is_kept_as_given(tmp_path: Path) -> None:
                                                 "link": "runs/r1", "facts": {"a": 1}})
     assert answer["ok"]
     assert sink.marks == [{"label": "r1", "from_ns": 5, "until_ns": None, "kind": "run", "link": "runs/r1", "facts": {"a": 1}}]
+
+
+def test_what_the_disk_refuses_is_answered_and_recording_goes_on(tmp_path: Path) -> None:
+    class Refusing(FakeSink):
+        def seal(self) -> None:
+            raise ResultsError("can't seal a segment: Too many open files")
+
+        def mark(self, *_: Any, **__: Any) -> None:
+            raise ResultsError("can't add a line: Too many open files")
+
+    answers, sink, clock = conversation(tmp_path, {"word": "mark", "label": "x", "from_ns": 1}, {"word": "cut"}, into=Refusing())
+    assert [(answer["ok"], answer["error"]) for answer in answers] == [
+        (False, "can't add a line: Too many open files"), (False, "can't seal a segment: Too many open files")]
+    assert sink.rows == 80
+    assert clock.monotonic() >= 8
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 1e300, -1, 2**63, 10**25, True, "1", [], {}, 1.5])
+@pytest.mark.parametrize("field", ["from_ns", "until_ns"])
+def test_a_time_that_is_none_is_answered(field: str, value: Any, tmp_path: Path) -> None:
+    answers, sink, clock = conversation(tmp_path, {"word": "mark", "label": "x", "from_ns": 1, "until_ns": 2, field: value})
+    assert answers[0]["error"] == f"not understood: {field} is no time in nanoseconds"
+    assert (sink.marks, sink.rows) == ([], 80)
+    assert clock.monotonic() >= 8
 
 
 def test_stop_ends_it(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import pytest
 from iolab.clock import FakeClock
 from iolab.errors import RunError, UsageError
 from iolab.recorder.settings import Budget, Settings
+from iolab.recording.writer import PutOffError
+from support import frames
 from support.recorder import Bench, FakeCommand, FakeProbe, FakeSink, Listener
 
 SECOND = 1_000_000_000
@@ -255,3 +257,52 @@ def test_words_of_the_probe_are_passed_on(tmp_path: Path) -> None:
     bench = Bench(tmp_path, clock=clock, probes=lambda number, sources: probe)
     bench.run()
     assert bench.listener.notes == ["block_io_start is not there: no queue latency"]
+
+
+def test_what_the_disk_refuses_for_a_moment_is_put_off_and_said_once(tmp_path: Path) -> None:
+    class Refusing(FakeSink):
+        def tick(self, now_ns: int) -> None:
+            super().tick(now_ns)
+            if len(self.ticks) > 3:
+                raise PutOffError("can't apply its limits: Too many open files", where="rec")
+
+    bench = Bench(tmp_path, sink=Refusing())
+    outcome = bench.run()
+    assert (outcome.reason, outcome.failure) == ("duration", None)
+    assert bench.sink.rows == 100
+    assert outcome.status.troubles == ["rec: can't apply its limits: Too many open files"]
+    assert bench.listener.notes == ["rec: can't apply its limits: Too many open files; it is tried again"]
+
+
+@pytest.mark.parametrize("damage", [{"lost": []}, {"lost": {"block": None}}, {"now_ns": "soon"}, {"now_ns": 1e400}, {"cpu_ns": {}}])
+def test_a_frame_that_holds_what_it_should_not_is_a_death_of_the_probe(damage: dict[str, Any], tmp_path: Path) -> None:
+    clock = FakeClock()
+
+    class Odd(FakeProbe):
+        def _second(self) -> None:
+            super()._second()
+            if self._told == 3:
+                self._out += frames.words("tick", **{"now_ns": 1, "monotonic_ns": 1, "realtime_ns": 1, **damage})
+
+    bench = Bench(tmp_path, clock=clock, probes=lambda number, sources: (Odd if number == 0 else FakeProbe)(clock, sources))
+    outcome = bench.run()
+    assert outcome.failure is None
+    assert outcome.status.deaths == 1
+    assert len(bench.launcher.launched) == 2
+
+
+def test_the_first_status_tells_how_large_it_is(tmp_path: Path) -> None:
+    seen: list[dict[str, Any]] = []
+    bench = Bench(tmp_path / "rec")
+
+    def opened(hello: Any) -> FakeSink:
+        (tmp_path / "rec").mkdir()
+        (tmp_path / "rec/recording.json").write_bytes(b"x" * 300)
+        return bench.sink
+
+    def settled() -> None:
+        seen.append(json.loads((tmp_path / "rec/status.json").read_text()))
+
+    bench.recorder._parts.open_sink, bench.recorder._parts.settled = opened, settled
+    bench.run()
+    assert seen[0]["bytes"] == 300

@@ -1,0 +1,101 @@
+"""A hot file that is damaged in its midst: what stood behind is lost, and that is told, not taken for rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from iolab.clock import FakeClock
+from iolab.recording.hot import read_hot
+from iolab.recording.layout import hot_file
+from iolab.recording.recording import Recording
+from iolab.recording.schema import EVENTS
+from iolab.recording.writer import RecordingWriter
+from iolab.statistics.answers import Series
+from iolab.statistics.query import heat, query
+from support.recordings import SECOND, START, events, samples
+
+SECONDS = 20
+
+
+def recorded(path: Path) -> tuple[RecordingWriter, FakeClock, Path]:
+    """A hundred events in each of twenty seconds, all hot, its writer at work."""
+    clock = FakeClock(START)
+    writer = RecordingWriter.create(path, host="", clock="realtime", origin={"kind": "record"}, system=clock)
+    for second in range(SECONDS):
+        writer.append_events(events(100, second, start_ns=START + second * SECOND, per_s=100))
+        writer.append_samples(samples(1, start_ns=START + second * SECOND))
+        clock.sleep(1)
+        writer.tick(clock.realtime_ns())
+    return writer, clock, hot_file(path, 1, "events")
+
+
+def spoil(file: Path, place: float, noise: bytes = b"\xff" * 64) -> None:
+    data = bytearray(file.read_bytes())
+    at = int(place * len(data))
+    data[at:at + len(noise)] = noise
+    file.write_bytes(data)
+
+
+def check(recording: Recording, known: int) -> None:
+    """Its events are known for that many seconds, give or take the one that is damaged; then nobody knows."""
+    found = query(recording, "io.ops", from_ns=START, until_ns=START + SECONDS * SECOND, interval_ns=SECOND)
+    assert isinstance(found, Series)
+    assert (found.values[:known - 1] > 0).all()
+    assert np.isnan(found.values[known + 1:]).all(), "what can't be read is not zero"
+    assert {column for column, _ in found.lost} >= set(range(known + 1, SECONDS)), "the strip shows it"
+    drawn = heat(recording, "latency", from_ns=START, until_ns=START + SECONDS * SECOND, interval_ns=SECOND)
+    [(first, last)] = drawn.gaps
+    assert first <= known + 1
+    assert last == SECONDS
+
+
+@pytest.mark.parametrize("noise", [b"\xff" * 64, bytes(64), b"\x00\x01" * 4000])
+def test_what_stands_behind_damage_is_a_loss(tmp_path: Path, noise: bytes) -> None:
+    writer, _, file = recorded(tmp_path / "r")
+    spoil(file, 0.5, noise)
+    read = read_hot(file, EVENTS)
+    assert read.damaged
+    known = len(read.batches)
+    assert 0 < known < SECONDS
+    recording = Recording(tmp_path / "r")
+    [loss] = recording.losses()
+    assert (loss["kind"], loss["count"], loss["until_ns"]) == ("damaged", None, START + SECONDS * SECOND)
+    assert loss["from_ns"] == max(read.batches[-1].column("time_ns").to_pylist()) + 1
+    check(recording, known)
+    summary = recording.summary()
+    assert summary.unknown == 1
+    assert [path for path, _ in summary.broken] == [file]
+    assert recording.holes("samples") == [], "counters were not harmed"
+    # the one at work seals what is left, and says the same
+    writer.close()
+    [loss] = recording.losses()
+    assert (loss["kind"], loss["count"]) == ("damaged", 100 * (SECONDS - known))
+    check(Recording(tmp_path / "r"), known)
+    assert Recording(tmp_path / "r").damaged() == []
+
+
+def test_the_next_writer_says_so_as_well(tmp_path: Path) -> None:
+    writer, clock, file = recorded(tmp_path / "r")
+    writer._lock.close()
+    spoil(file, 0.5)
+    known = len(read_hot(file, EVENTS).batches)
+    clock.sleep(10)
+    RecordingWriter.reopen(tmp_path / "r", system=clock).close()
+    recording = Recording(tmp_path / "r")
+    check(recording, known)
+    assert [loss["kind"] for loss in recording.losses()] == ["damaged", "gap"]
+    assert recording.gaps() == [(START + SECONDS * SECOND, START + (SECONDS + 10) * SECOND)]
+
+
+def test_a_torn_end_is_no_damage(tmp_path: Path) -> None:
+    writer, _, file = recorded(tmp_path / "r")
+    whole = file.read_bytes()
+    for cut in (1, 100, 2000):
+        file.write_bytes(whole[:-cut])
+        assert not read_hot(file, EVENTS).damaged
+        assert Recording(tmp_path / "r").losses() == []
+    file.write_bytes(whole)
+    writer.close()
