@@ -75,6 +75,10 @@ def test_conditions_crop_range_and_scales(trace: Path, capsys: pytest.CaptureFix
     assert "2 000 I/Os outside the range" in done(capsys, "heatmap", trace, "--y", "offset", "--y-range", "0..512MiB")
     assert "by linear" in done(capsys, "heatmap", trace, "--color", "linear")
     assert "10.22 s spent in them" in done(capsys, "heatmap", trace, "--weight", "time")
+    weighed = done(capsys, "heatmap", trace, "--weight", "bytes", "--y", "size")
+    assert "4 000 I/Os over" in weighed
+    assert " MiB moved by them" in weighed
+    assert "bytes in a cell: " in weighed
 
 
 def test_two_traces_on_one_scale(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,7 +144,9 @@ def test_show_counts_damage(trace: Path, capsys: pytest.CaptureFixture[str]) -> 
     (["{trace}", "--where", "op=trim"], 3, "nothing is left to draw; 4000 I/Os do not meet --where"),
     (["{trace}", "--where", "planet=mars"], 2, "there is no dimension 'planet'"),
     (["{trace}", "--format", "tape"], 2, "there is no trace format 'tape'"),
-    (["{trace}", "--percentiles", "--weight", "time"], 2, "percentiles are of I/Os"),
+    (["{trace}", "--percentiles", "--weight", "time"], 2, "percentiles are of I/Os, not of time spent"),
+    (["{trace}", "--percentiles", "--weight", "bytes"], 2, "percentiles are of I/Os, not of bytes"),
+    (["-", "--weight", "bytes"], 2, "read only once"),
     (["{folder}/absent"], 2, "no such file"),
     (["{folder}"], 3, "is a directory"),
     (["{folder}/empty"], 3, "empty"),

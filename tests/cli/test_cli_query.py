@@ -82,6 +82,27 @@ def test_a_map(trace: Path, recording: Path, capsys: pytest.CaptureFixture[str])
     assert shown["low"][0] <= 131072 < shown["high"][0]
 
 
+def test_a_map_of_bytes(trace: Path, recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = [done(capsys, "query", path, "io.bytes[latency]", "--interval", "1s", "--format", "csv") for path in (trace, recording)]
+    assert tables[0] == tables[1]
+    assert sum(int(row["bytes"]) for row in rows(tables[0])) == 10_000 * 8192 + 1000 * 131072
+    for path in (trace, recording):
+        shown = json.loads(done(capsys, "query", path, "io.bytes[op=write][size]", "--interval", "10s", "--format", "json"))
+        assert (shown["weight"], shown["count"], shown["events"], shown["filtered"]) == ("bytes", [1000 * 131072], 1000, 10_000)
+        drawn = done(capsys, "query", path, "io.bytes[offset]")
+        assert "11 000 I/Os over" in drawn
+        assert "203.1 MiB moved by them" in drawn
+        assert "bytes in a cell" in drawn
+    followed = rows(done(capsys, "query", recording, "io.bytes[latency]", "--follow", "--format", "csv"))
+    assert sum(int(row["bytes"]) for row in followed) == 10_000 * 8192 + 1000 * 131072
+    who = done(capsys, "query", recording, "io.bytes[latency]", "--who", "1ms..1s")
+    assert "131 072 000 B within 1ms..1s, 81 920 000 B outside" in who
+    difference = done(capsys, "heatmap", recording, "--against", trace, "--weight", "bytes")
+    assert "difference: t.csv minus rec" in difference
+    done(capsys, "heatmap", recording, "--weight", "bytes", "-o", tmp_path / "m.svg")
+    assert "203.1 MiB moved by them" in (tmp_path / "m.svg").read_text()
+
+
 def test_a_span_of_time(recording: Path, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path in (recording, trace):
         for ends, count in ((("--from", "2s", "--to", "4s"), 2200), (("--from", "-1s"), 1100), (("--from", "-1h"), 11_000),

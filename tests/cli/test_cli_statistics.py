@@ -88,7 +88,8 @@ def test_counters_in_every_style(counters: Path, capsys: pytest.CaptureFixture[s
     assert found["others"]["mean"] == pytest.approx(0.3)
     heat = json.loads(done(capsys, "query", counters, "io.utilization[utilization]", "--format", "json", "--interval", "5s"))
     assert (heat["y"], heat["low"], heat["high"], heat["count"], heat["lost"]) == ("utilization", [25, 25], [26, 26], [1, 1], 0)
-    assert "2 readings over 10 s" in done(capsys, "query", counters, "io.utilization[utilization]", "--interval", "5s")
+    # the last reading, at ten seconds, begins a third column
+    assert "2 readings over 15 s" in done(capsys, "query", counters, "io.utilization[utilization]", "--interval", "5s")
 
 
 def test_who(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

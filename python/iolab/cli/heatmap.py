@@ -44,8 +44,8 @@ COLUMNS = {".png": 2000, ".svg": 2000, ".html": 2000}
 @click.option("--y-scale", type=click.Choice(("log", "linear")), help="Default: linear for offsets, else log.")
 @click.option("--color", type=click.Choice(("rank", "log", "linear")), default="rank", show_default=True,
               help="How counts become colours: by rank every step is equally frequent, so rare things show.")
-@click.option("--weight", type=click.Choice(("count", "time")), default="count", show_default=True,
-              help="Count I/Os, or add up the time they took.")
+@click.option("--weight", type=click.Choice(("count", "time", "bytes")), default="count", show_default=True,
+              help="Count I/Os, or add up the time they took, or the bytes they moved.")
 @click.option("--from", "start", metavar="WHEN", help="30s (after the start), -10m (before the end) or 2026-03-01T12:00:05 (UTC).")
 @click.option("--to", "end", metavar="WHEN", help="The same; this moment itself is left out.")
 @click.option("--source", metavar="NAME", help="Of a recording, whose events: block, syscall, fio... Default: block where it has them.")

@@ -108,7 +108,7 @@ def _csv(asked: Statistic, answer: Answer, moment: Moment, head: bool) -> Iterat
     time = seconds(moment.t0_ns)
     if isinstance(answer, HeatCounts):
         edge = seconds if UNITS[answer.y] == "ns" else str
-        titles = ["time_s", "low", "high", "count"]
+        titles = ["time_s", "low", "high", answer.weight]
         rows: list[list[object]] = [[time, edge(low), edge(high), count] for low, high, count in moment.cells]
     elif isinstance(answer, Stack):
         titles = ["time_s", str(asked.breakdown), "value"]

@@ -67,7 +67,7 @@ def _series(answer: Series) -> list[str]:
 
     held = answer.values[~np.isnan(answer.values)]
     if not len(held):
-        return ["nothing was recorded then"]
+        return ["nothing of it was recorded then"]
     # a column at an end may be recorded in part alone
     inner = held[1:-1] if len(held) > 4 else held
     most = float(held.max())
@@ -118,17 +118,28 @@ def _rest(answer: Series | Stack) -> list[str]:
     import numpy as np
 
     from ..heatmap.ticks import quantity
-    from ..heatmap.words import number
 
     counter = answer.statistic.entry.counter
     counted = counter is not None and answer.source == counter.source
     found = [f"each column {quantity(answer.interval_ns, 'ns')}, {'counters' if counted else 'events'} of {answer.source}"]
     if np.isnan(answer.values).any():
         found.append(f"{_NOTHING} nothing was recorded")
-    lost = sum(count for _, count in answer.lost)
-    if answer.lost:
-        found.append(f"{number(lost) if lost else 'an unknown number of'} records were lost, in {len(answer.lost)} columns")
-    return [*found, *(f"note: {note}" for note in answer.notes)]
+    return [*found, *_lost(answer), *(f"note: {note}" for note in answer.notes)]
+
+
+def _lost(answer: Series | Stack) -> list[str]:
+    """What was lost, by kind, and in how many columns."""
+    from ..heatmap.words import halves, records
+
+    told = answer.losses
+    parts = [] if told is None else [
+        f"{records(told.lost)} {'was' if told.lost == 1 else 'were'} lost" if told.lost else "",
+        f"{records(told.damaged)} could not be read" if told.damaged else "", halves(told.unpaired) if told.unpaired else ""]
+    words = ", ".join(part for part in parts if part)
+    if not answer.lost:
+        return [words] if words else []
+    columns = f"{len(answer.lost)} column{'' if len(answer.lost) == 1 else 's'}"
+    return [f"{words or 'an unknown number of records were lost'}: in {columns}"]
 
 
 def _amount(value: float, unit: str) -> str:

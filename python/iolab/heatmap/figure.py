@@ -39,7 +39,7 @@ class Panel:
         frame, cells, scale: where, how many and which level; signed: a difference, second minus first.
         gaps: spans of columns without I/O where some was due, in columns; unrecorded: spans in which nothing was recorded.
         lost: records lost by column; lines: name to a value for each column, nan where there is none.
-        notes: what is not shown and what was lost; weight: "count" or "time".
+        notes: what is not shown and what was lost; weight: what a cell holds.
     """
 
     label: str
@@ -97,12 +97,14 @@ class Named:
 def panels(maps: Sequence[Named], view: View, layout: Layout, *, percentiles: bool = False, difference: bool = False) -> list[Panel]:
     """Panels of maps of one kind of y on common axes and one scale of colour; with `difference` of two, theirs last.
 
-    Offsets are addresses and get no percentiles. Raises UsageError for percentiles of time spent, FormatError where
+    Offsets are addresses and get no percentiles. Raises UsageError for percentiles of time spent or bytes, FormatError where
     nothing is left to draw.
     """
     counts = [each.counts for each in maps]
     if percentiles and counts[0].weight != "count":
-        raise UsageError("percentiles are of I/Os, not of time spent", hint="leave out --weight time or --percentiles")
+        weight = counts[0].weight
+        raise UsageError(f"percentiles are of I/Os, not of {'time spent' if weight == 'time' else weight}",
+                         hint=f"leave out --weight {weight} or --percentiles")
     frame = frame_of(counts, view)
     most = max(each.columns for each in counts)
     factor = max(1, -(-most // layout.columns))

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ..errors import FormatError
-from ..recording.counts import HeatCounts, Integers, summed
+from ..recording.counts import UNITS, HeatCounts, Integers, summed
 from ..recording.grids import Linear
 from .scale import Floats, Kind
 
@@ -82,9 +82,11 @@ def frame_of(maps: Sequence[HeatCounts], view: View) -> Frame:
     """The frame that suits all these maps together, so that they can be compared.
 
     A range wins over a crop; a crop leaves at most that share of all counts above, and ends with a whole bucket.
-    FormatError where nothing is left to show.
+    A time of which it is known that nothing happened has an empty one. FormatError where nothing is left to show.
     """
     held = [each for each in maps if len(each.count)]
+    if not held and all(each.window is not None and not each.conditional and not each.events and not each.without_y for each in maps):
+        return _empty_frame(maps[0], view)
     if not held:
         raise FormatError("nothing is left to draw", hint=_why_nothing(maps))
     grid = held[0].grid
@@ -112,6 +114,16 @@ def frame_of(maps: Sequence[HeatCounts], view: View) -> Frame:
     if view.y_scale == "log":
         low = max(low, 0.5)
     return Frame(low, float(bounds[-1]), view.y_scale)
+
+
+def _empty_frame(counts: HeatCounts, view: View) -> Frame:
+    """Values as they are wont to be, in whole buckets."""
+    grid = counts.grid
+    usual = (0.0, 99.0) if isinstance(grid, Linear) else (1e3, 1e9) if UNITS[counts.y] == "ns" else (512.0, 2.0**20)
+    low, high = (each if each is not None else other for each, other in zip((view.low, view.high), usual, strict=True))
+    first = 0 if view.y_scale == "linear" and view.low is None else grid.index(low)
+    bounds = grid.bounds(first, max(first, grid.index(high)))
+    return Frame(max(float(bounds[0]), 0.5) if view.y_scale == "log" else float(bounds[0]), float(bounds[-1]), view.y_scale)
 
 
 def cells_of(counts: HeatCounts, frame: Frame, *, columns: int, factor: int, height: float, least: float) -> Cells:
@@ -151,9 +163,10 @@ def gaps(counts: HeatCounts) -> list[tuple[int, int]]:
 
     Due at the rate of what came before or after, whichever is less, over four times the run's length but at least 20
     columns. By chance that happens less than once in 20 000 times (Poisson), so there the recording or the storage stood
-    still. A map under conditions has none: an empty column there says only that nothing met them.
+    still. A map under conditions has none: an empty column there says only that nothing met them. One of bytes has none
+    either: a column without bytes may hold I/Os that move none.
     """
-    if counts.conditional or not len(counts.column) or not counts.events:
+    if counts.conditional or counts.weight == "bytes" or not len(counts.column) or not counts.events:
         return []
     held, sums = summed(counts.column, counts.count)
     # time spent stands for I/Os in proportion
@@ -182,8 +195,10 @@ def _crop_index(maps: Sequence[HeatCounts], crop: float) -> int:
 
 def _why_nothing(maps: Sequence[HeatCounts]) -> str:
     """What became of the I/Os of empty maps."""
-    filtered, without, outside, damaged = (sum(getattr(each, name) for each in maps)
-                                           for name in ("filtered", "without_y", "outside", "damaged"))
-    parts = [f"{filtered} I/Os do not meet --where" if filtered else "", f"{without} I/Os have no {maps[0].y}" if without else "",
-             f"{outside} I/Os lie outside --y-range" if outside else "", f"{damaged} lines are damaged" if damaged else ""]
-    return ", ".join(part for part in parts if part) or "the trace holds no I/O"
+    filtered, without, outside, damaged, events = (sum(getattr(each, name) for each in maps)
+                                                   for name in ("filtered", "without_y", "outside", "damaged", "events"))
+    parts = [f"{filtered} I/Os do not meet --where" if filtered else "", f"{without} I/Os have no {maps[0].needed}" if without else "",
+             f"{outside} I/Os lie outside --y-range" if outside else "", f"{damaged} lines are damaged" if damaged else "",
+             f"{events} I/Os moved no bytes" if events and maps[0].weight == "bytes" else ""]
+    nothing = "no I/O meets the conditions" if any(each.conditional for each in maps) else "the trace holds no I/O"
+    return ", ".join(part for part in parts if part) or nothing

@@ -12,6 +12,11 @@ from .ticks import quantity
 TITLES: dict[Y, str] = {"latency": "Latency", "queue": "Time in the queue", "offset": "Offset", "size": "Size",
                       "utilization": "Utilization in percent"}
 
+WEIGHED: dict[str, str] = {"time": "ns", "bytes": "B"}
+"""The unit of cells that hold no count, by weight."""
+
+_SUMS = {"time": "spent in them", "bytes": "moved by them"}
+
 _EPOCH = 10**17
 """Later than this (March 1973) a time in ns counts from 1970; earlier ones count from the trace's own start."""
 
@@ -26,14 +31,26 @@ def ios(count: int) -> str:
     return f"{number(count)} I/O{'' if count == 1 else 's'}"
 
 
+def records(count: int) -> str:
+    """`1 record`, `12 345 records`."""
+    return f"{number(count)} record{'' if count == 1 else 's'}"
+
+
+def halves(count: int) -> str:
+    """Starts whose completion is not there, or the reverse, as those under way when a recording begins."""
+    if count == 1:
+        return "1 start or completion without its other half"
+    return f"{number(count)} starts or completions without their other half"
+
+
 def amount(counts: HeatCounts, value: float) -> str:
-    """A cell's worth: I/Os (of utilization: readings), or the time spent in them."""
-    return quantity(value, "ns") if counts.weight == "time" else _counted(counts, round(value))
+    """A cell's worth: I/Os (of utilization: readings), the time spent in them, or the bytes that they moved."""
+    return _counted(counts, round(value)) if counts.weight == "count" else quantity(value, WEIGHED[counts.weight])
 
 
 def kind_of(y: str, weight: str) -> str:
-    """What a map's cells hold: time, readings of counters, or I/Os."""
-    return "time" if weight == "time" else "readings" if y == "utilization" else "I/Os"
+    """What a map's cells hold: time, bytes, readings of counters, or I/Os."""
+    return weight if weight != "count" else "readings" if y == "utilization" else "I/Os"
 
 
 def _counted(counts: HeatCounts, count: int) -> str:
@@ -42,7 +59,7 @@ def _counted(counts: HeatCounts, count: int) -> str:
 
 def headline(label: str, counts: HeatCounts, cells: Cells) -> str:
     """`reads.log: 120 000 I/Os over 60 s, 200 ms a column`."""
-    spent = f", {quantity(counts.total, 'ns')} spent in them" if counts.weight == "time" else ""
+    spent = "" if counts.weight == "count" else f", {amount(counts, counts.total)} {_SUMS[counts.weight]}"
     span = quantity(counts.span_ns, "ns")
     return f"{label}: {_counted(counts, counts.events)} over {span}{spent}, {quantity(cells.column_ns, 'ns')} a column"
 
@@ -66,12 +83,11 @@ def losses(counts: HeatCounts) -> list[str]:
     if counts.damaged:
         found.append(f"{number(counts.damaged)} damaged line{'s' if counts.damaged > 1 else ''} left out")
     if counts.lost:
-        found.append(f"the tracer lost {number(counts.lost)} records")
+        found.append(f"the tracer lost {records(counts.lost)}")
     if counts.unpaired:
-        found.append(f"{number(counts.unpaired)} starts or completions without their other half")
+        found.append(halves(counts.unpaired))
     if counts.without_y:
-        missing = "latency" if counts.weight == "time" else counts.y
-        found.append(f"{ios(counts.without_y)} without {missing}")
+        found.append(f"{ios(counts.without_y)} without {counts.needed}")
     if counts.averaged:
         found.append("each line of the log is the mean of a window, not one I/O")
     return [*found, *counts.assumptions]

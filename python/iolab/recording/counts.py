@@ -13,7 +13,7 @@ from ..errors import UsageError
 from .grids import Grid, Linear, LogLinear
 
 Y: TypeAlias = Literal["latency", "offset", "size", "queue", "utilization"]
-Weight: TypeAlias = Literal["count", "time"]
+Weight: TypeAlias = Literal["count", "time", "bytes"]
 Integers: TypeAlias = "npt.NDArray[np.int64]"
 
 _TALLIES = ("events", "damaged", "without_y", "filtered", "outside", "lost", "unpaired")
@@ -28,14 +28,15 @@ OF_EVENTS: tuple[Y, ...] = ("latency", "offset", "size", "queue")
 
 @dataclass(frozen=True)
 class HeatCounts:
-    """I/Os (or the time they took) by column of time and bucket of value, without the empty ones.
+    """I/Os (or the time they took, or the bytes they moved) by column of time and bucket of value, without the empty ones.
 
     Attributes:
         y: what the buckets are of; t0_ns: start of column 0; interval_ns: length of a column.
         grid: the buckets.
         column, index, count: three arrays of one length, ascending by column, then index; counts above zero.
-        weight: "count" (I/Os) or "time" (nanoseconds spent in them).
-        events: I/Os counted; damaged: lines or records that could not be read; without_y: I/Os that lack the value;
+        weight: "count" (I/Os), "time" (nanoseconds spent in them) or "bytes" (that they moved).
+        events: I/Os counted; damaged: lines or records that could not be read; without_y: I/Os that lack the value, or
+        what is added up;
         filtered: I/Os left out by conditions; outside: I/Os beyond the range that was read; lost: records that the
         tracer lost; unpaired: starts without completion and the reverse.
         averaged: whether each line is the mean of a window, not one I/O; assumptions: what the trace leaves open.
@@ -83,6 +84,12 @@ class HeatCounts:
     def span_ns(self) -> int:
         """From the start of the first column to the end of the last."""
         return self.columns * self.interval_ns
+
+    @property
+    def needed(self) -> str:
+        """What an I/O must have to be in a cell, in words: the value, and what is added up."""
+        added = {"count": (), "time": ("latency",), "bytes": ("size",)}[self.weight]
+        return " or ".join(dict.fromkeys((self.y, *added)))
 
     def framed(self) -> HeatCounts:
         """With all columns of the time that was asked about, also those before the first and after the last count: what a still picture

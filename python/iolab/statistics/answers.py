@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..recording.counts import HeatCounts
+from .coverage import Losses
 from .names import Statistic
 
 Floats: TypeAlias = "npt.NDArray[np.float64]"
@@ -21,7 +22,7 @@ class _OverTime:
         t0_ns: start of column 0, a multiple of interval_ns; interval_ns: length of a column.
         first_ns, until_ns: the time that the answer is about; it may begin and end within a column.
         covered_ns: how much of it was recorded. source: of the events. notes: what to know about the answer.
-        lost: (column, records lost), 0 where nobody knows how many.
+        lost: (column, records lost), 0 where nobody knows how many. losses: what of it is of which kind, None where nobody knows.
     """
 
     statistic: Statistic
@@ -34,6 +35,7 @@ class _OverTime:
     source: str
     notes: tuple[str, ...]
     lost: tuple[tuple[int, int], ...]
+    losses: Losses | None
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..recording.counts import Weight
 from . import counted
 from . import counted_zfs as zfs
 from .counted import Counter
-from .fields import FIELDS, OPS, QUANTIZED
+from .fields import FIELDS, OPS
 
 _ALL = tuple(FIELDS)
 _CALLS = tuple(name for name in FIELDS if name not in ("queue", "job"))
@@ -48,6 +49,11 @@ class Entry:
         """Whether its values have a sum over time: a count, not a level."""
         return self.measure not in ("level", "share")
 
+    @property
+    def weight(self) -> Weight:
+        """What the cells of its maps hold: I/Os, or the bytes that they moved."""
+        return "bytes" if self.measure == "bytes" else "count"
+
     def words(self, field: str) -> tuple[str, ...]:
         """The values that a field can have, none where these aren't known beforehand."""
         if field == "op":
@@ -66,10 +72,8 @@ _TXG = "groups that were done; one that came and went between two readings is lo
 
 def _entry(group: str, measure: str, about: str, sources: tuple[str, ...], only: bool, fields: tuple[str, ...],
            counter: Counter | None = None, covers: str = "") -> Entry:
-    # bytes by latency, offset or size would weigh a map by size: that is another question than a count
-    breakdowns = tuple(name for name in fields if measure == "ops" or name not in QUANTIZED)
     unit = {"ops": "1/s", "bytes": "B/s"}[measure]
-    return Entry(f"{group}.{measure}", about, measure, unit, sources, only, fields, breakdowns, counter, covers)
+    return Entry(f"{group}.{measure}", about, measure, unit, sources, only, fields, fields, counter, covers)
 
 
 def _counted(name: str, measure: str, unit: str, about: str, counter: Counter, covers: str) -> Entry:
@@ -140,6 +144,9 @@ CATALOGUE = {entry.name: entry for entry in (
              "all pools together"),
 )}
 """Every statistic, by name."""
+
+OF_EVENTS = frozenset(name for entry in CATALOGUE.values() for name in entry.sources)
+"""Sources that have events, not counters."""
 
 
 def preference(sources: list[str], wanted: tuple[str, ...] = ("block",)) -> list[str]:

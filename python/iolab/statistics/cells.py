@@ -28,7 +28,7 @@ class Asked:
     Attributes:
         y: a quantized field. base_ns: not later than any event, a multiple of interval_ns.
         conditions, bound: that must hold, in SQL. low, high: of y, `low` <= y < `high`; others are counted as outside.
-        grid: the buckets. weight: "count" or "time".
+        grid: the buckets. weight: what a cell holds.
     """
 
     y: Y
@@ -49,7 +49,17 @@ class Asked:
     @property
     def lacking(self) -> str:
         """Condition for events that have no place on the map."""
-        return f"{self.column} IS NULL" + (" OR latency_ns IS NULL" if self.weight == "time" else "")
+        return " OR ".join(f"{column} IS NULL" for column in dict.fromkeys((self.column, *self._added)))
+
+    @property
+    def amount(self) -> str:
+        """What an event adds to its cell, in SQL; none for one that has no place."""
+        return " * ".join([*(f"CAST(coalesce({column}, 0) AS HUGEINT)" for column in self._added), "count"])
+
+    @property
+    def _added(self) -> tuple[str, ...]:
+        """The column that is added up, of maps that do not count."""
+        return {"count": (), "time": ("latency_ns",), "bytes": ("size_bytes",)}[self.weight]
 
     @property
     def outside(self) -> str:
@@ -97,7 +107,7 @@ def count(engine: Engine, asked: Asked) -> HeatCounts:
         bucket = "size_bytes"
     else:
         return _streamed(engine, asked)
-    weigh = "" if asked.weight == "count" else ", CAST(sum(CAST(latency_ns AS HUGEINT) * count) AS BIGINT) AS amount"
+    weigh = "" if asked.weight == "count" else f", CAST(sum({asked.amount}) AS BIGINT) AS amount"
     ranged = asked.outside != "false"
     # few and narrow keys, and sums of signed numbers, take half the time of the obvious ones
     found = engine.ask(
@@ -149,11 +159,11 @@ def cells_of(asked: Asked, column: Integers, index: Integers, amount: Integers, 
 def _streamed(engine: Engine, asked: Asked) -> HeatCounts:
     """For values of which hardly two are alike and whose bucket is not stored: batch by batch, in flat memory."""
     assert isinstance(asked.grid, LogLinear)
-    weigh = "count" if asked.weight == "count" else "CAST(latency_ns AS UBIGINT) * count"
     parts = [cells_of(asked, *(np.zeros(0, dtype=np.int64),) * 3, events=0, without_y=0, outside=0)]
     for batch in engine.stream(
             f"SELECT (time_ns - $base) // $interval AS c, {asked.column} AS y, ({asked.lacking}) AS lacking, "
-            f"coalesce({asked.outside}, false) AS beyond, count AS ios, {weigh} AS amount FROM events {where(asked.conditions)}",
+            f"coalesce({asked.outside}, false) AS beyond, count AS ios, CAST({asked.amount} AS BIGINT) AS amount "
+            f"FROM events {where(asked.conditions)}",
             {**asked.values(), "base": asked.base_ns, "interval": asked.interval_ns}):
         column, value, lacking, beyond, ios, amount = (each.to_numpy(zero_copy_only=False) for each in batch.columns)
         held = ~lacking & ~beyond

@@ -97,7 +97,9 @@ def tell(asked: Statistic, window: Window, spreads: Sequence[Spread]) -> Answer:
     named = any(each.field == counter.object and each.sign == "=" for each in asked.filters)
     held = {each.object for each in found} if named else objects.summed(counter.object or "", (each.object for each in found))
     kept = [each for each in found if each.object in held]
-    notes = _notes(asked, counter, found, held, [part for part in asked_for if part not in parts])
+    wanted = [objects.meant(each.field, str(value)) for each in asked.filters if each.field == counter.object for value in each.values]
+    notes = (*_notes(asked, counter, found, held, [part for part in asked_for if part not in parts]),
+             *objects.missing(counter.object or "", wanted, (each.object for each in spreads)))
     if asked.breakdown == UTILIZATION.name:
         return _map(kept, window, notes)
     return _over_time(asked, counter, parts, found, kept, window, notes)
@@ -121,7 +123,8 @@ def _filled(found: list[Spread], always: Spread | None) -> list[Spread]:
 
 def _meets(value: str, filters: Sequence[Filter], field: str | None) -> bool:
     """Whether a value meets the conditions on its field."""
-    return all((value in each.values) == (each.sign == "=") for each in filters if each.field == field)
+    return all((value in [objects.meant(field, str(word)) for word in each.values]) == (each.sign == "=")
+               for each in filters if each.field == field)
 
 
 _LEFT_OUT = {"device": "which are parts of others or made of them", "interface": "which lead nowhere outside or by others",
@@ -168,7 +171,7 @@ def _over_time(asked: Statistic, counter: Counter, parts: Sequence[Part], found:
     common: dict[str, Any] = {
         "statistic": asked, "unit": asked.entry.unit, "t0_ns": window.base_ns, "interval_ns": window.interval_ns,
         "first_ns": window.first_ns, "until_ns": window.until_ns, "covered_ns": round(covered * 1e9), "source": counter.source,
-        "notes": notes, "lost": by_column(window.losses.timed, window.base_ns, window.interval_ns)}
+        "notes": notes, "losses": window.losses, "lost": by_column(window.losses.timed, window.base_ns, window.interval_ns)}
 
     def told(spreads: Sequence[Spread], chosen: Sequence[Part]) -> tuple[Floats, int, float]:
         values, amount = _rate(counter, spreads, chosen)

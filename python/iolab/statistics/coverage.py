@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..recording.layout import LOCK
+from ..recording.losses import Part, parts_of
 from ..recording.recording import Recording
 from .snapshot import Snapshot, Span
 
@@ -25,7 +25,7 @@ class Losses:
     lost: int
     damaged: int
     unpaired: int
-    timed: tuple[tuple[int, int, int | None], ...]
+    timed: tuple[Part, ...]
 
 
 def covered(snap: Snapshot, last_ns: int) -> list[Span] | None:
@@ -59,36 +59,50 @@ def sessions_of(snap: Snapshot, last_ns: int) -> list[Span] | None:
             spans.append((first, until))
     if not spans:
         return None
-    return without(joined(spans), [(first, until) for first, until in snap.recording.gaps() if first < until])
+    return without(joined(spans), [(first, until) for first, until in snap.recording.holes(snap.kind) if first < until])
 
 
 def told_ns(recording: Recording) -> int | None:
     """Until when everything was in it, as its writer last said, about once a second; None where nobody said."""
-    try:
-        return (recording.path / LOCK).stat().st_mtime_ns
-    except OSError:
-        return None
+    return recording.told_ns()
 
 
-def losses_of(snap: Snapshot, source: str, window: Span | None) -> Losses:
-    """What was lost of a source within a window; a loss that names no time or no source counts always."""
+def losses_of(snap: Snapshot, source: str, window: Span, cut: bool, interval_ns: int) -> Losses:
+    """What was lost of a source within a window; a loss that names no time or no source counts always, as does any where the window is
+    not `cut` out of more. Columns of `interval_ns` tell how finely the losses of a minute are told apart."""
     sums = {"lost": 0, "damaged": 0, "unpaired": 0}
     # of an imported trace it is only known that something was lost between its ends
     facts: Any = snap.recording.facts.sources.get(source)
     live = not (isinstance(facts, dict) and "format" in facts)
-    timed: list[tuple[int, int, int | None]] = []
+    timed: list[Part] = []
     for loss in snap.recording.losses():
         group = "lost" if loss["kind"] in LOST else loss["kind"]
-        if group not in sums or loss["source"] not in (source, ""):
+        if group not in sums or loss["source"] not in (source, "") or loss.get("of", snap.kind) != snap.kind:
             continue
-        if loss["from_ns"] is not None and loss["until_ns"] is not None:
-            first, until = loss["from_ns"], max(loss["until_ns"], loss["from_ns"] + 1)
-            if window is not None and (until <= window[0] or first >= window[1]):
-                continue
-            if live:
-                timed.append((first, until, loss["count"]))
-        sums[group] += loss["count"] or 0
+        if loss["from_ns"] is None or loss["until_ns"] is None:
+            sums[group] += loss["count"] or 0
+            continue
+        within = _within(loss, window, interval_ns)
+        sums[group] += sum(count or 0 for *_, count in within) if cut else loss["count"] or 0
+        if live:
+            timed += within
     return Losses(**sums, timed=tuple(timed))
+
+
+def _within(loss: Mapping[str, Any], window: Span, interval_ns: int) -> list[Part]:
+    """What of a loss lies in a window: of one that lasts beyond it, the share of its time in whole records that add up."""
+    if loss["until_ns"] < window[0] or loss["from_ns"] >= window[1]:
+        return []
+    whole = loss["from_ns"] >= window[0] and loss["until_ns"] <= window[1]
+    apart = not whole or loss["from_ns"] // interval_ns != loss["until_ns"] // interval_ns
+    found: list[Part] = []
+    for first, until, count in parts_of(loss) if apart else [(loss["from_ns"], loss["until_ns"], loss["count"])]:
+        until = max(until, first + 1)
+        low, high = max(first, window[0]), min(until, window[1])
+        if low < high:
+            share = None if count is None else count * (high - first) // (until - first) - count * (low - first) // (until - first)
+            found.append((low, high, share))
+    return found
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
@@ -121,7 +135,7 @@ def clipped(spans: Iterable[Span], window: Span) -> list[Span]:
     return [(max(first, window[0]), min(until, window[1])) for first, until in spans if max(first, window[0]) < min(until, window[1])]
 
 
-def by_column(timed: Iterable[tuple[int, int, int | None]], t0_ns: int, interval_ns: int) -> tuple[tuple[int, int], ...]:
+def by_column(timed: Iterable[Part], t0_ns: int, interval_ns: int) -> tuple[tuple[int, int], ...]:
     """(column, records lost), ascending; a loss that lasts is spread evenly over its time, in whole records that add up."""
     found: dict[int, int] = {}
     for first, until, count in timed:

@@ -30,7 +30,7 @@ def heat_of(whole: Window, kept: Window, y: Y, filters: Sequence[Filter], *, fre
     """
     if high is not None and high <= (low or 0):
         raise UsageError("the range of values is empty: its end is not above its beginning")
-    if not scan and y != "queue" and not (buckets is not None and y != "offset"):
+    if not scan and y != "queue" and weight != "bytes" and not (buckets is not None and y != "offset"):
         seconds = _in_seconds(whole) if free else whole
         if default_maps.suits(seconds, filters):
             mapped = _from_maps(seconds, y, filters, low, high, buckets, weight)

@@ -20,7 +20,7 @@ class Moment:
     Attributes:
         t0_ns: its start. recorded: whether anything of it was. lost: records lost in it.
         value: of a series, nan where there is none. keys: of a stack, largest first, the others last, as None.
-        cells: of a map: (low, high, count), low <= value < high, ascending.
+        cells: of a map: (low, high, count or bytes), low <= value < high, ascending.
     """
 
     t0_ns: int
@@ -73,15 +73,15 @@ def _known(value: float) -> float:
 
 def as_data(asked: Statistic, answer: Answer, moment: Moment) -> dict[str, Any]:
     """`{"schema": 1, "kind": "series" | "stack" | "heat", "statistic", "unit", "t0_ns", "interval_ns", "lost", "notes"}` and `value`;
-    `keys` (name to value) and `others`; or `recorded`, `low`, `high` and `count`."""
+    `keys` (name to value) and `others`; or `recorded`, `weight`, `low`, `high` and `count`."""
     heat = isinstance(answer, HeatCounts)
     unit = UNITS[answer.y] if isinstance(answer, HeatCounts) else answer.unit
     common = {"schema": 1, "kind": "heat" if heat else "stack" if isinstance(answer, Stack) else "series", "statistic": str(asked),
               "unit": unit, "t0_ns": moment.t0_ns, "interval_ns": answer.interval_ns, "lost": moment.lost,
               "notes": list(answer.assumptions if isinstance(answer, HeatCounts) else answer.notes)}
-    if heat:
+    if isinstance(answer, HeatCounts):
         low, high, count = ([cell[place] for cell in moment.cells] for place in range(3))
-        return {**common, "recorded": moment.recorded, "low": low, "high": high, "count": count}
+        return {**common, "recorded": moment.recorded, "weight": answer.weight, "low": low, "high": high, "count": count}
     if not isinstance(answer, Stack):
         return {**common, "value": number(moment.value)}
     named = {key: number(value) for key, value in moment.keys if key is not None}

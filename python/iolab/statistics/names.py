@@ -73,7 +73,7 @@ def parse(text: str) -> Statistic:
     head = _HEAD.match(text)
     word = head[1] if head else ""
     if word not in CATALOGUE:
-        raise _refused(text, f"there is no statistic '{word}'" if word else "a statistic has a name", near(word, CATALOGUE))
+        raise _refused(text, f"there is no statistic '{word}'" if word else "a statistic has a name", _near(word))
     entry = CATALOGUE[word]
     filters: list[Filter] = []
     breakdown: str | None = None
@@ -92,6 +92,16 @@ def parse(text: str) -> Statistic:
             breakdown = name
     group, _, name = word.partition(".")
     return Statistic(group, name, tuple(filters), breakdown)
+
+
+def _near(word: str) -> str:
+    """What stands near the name of a statistic: those of its group, where only that is known, or all."""
+    if word.lower() in CATALOGUE:
+        return f"did you mean {word.lower()!r}? names are in lower case"
+    hint = near(word.lower(), CATALOGUE)
+    group = word.lower().partition(".")[0]
+    of_group = [name for name in CATALOGUE if name.startswith(f"{group}.")]
+    return f"there are {', '.join(of_group)}" if of_group and not hint.startswith("did you mean") else hint
 
 
 def _refused(text: str, message: str, hint: str) -> UsageError:

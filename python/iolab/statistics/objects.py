@@ -1,7 +1,9 @@
-"""Devices and interfaces that are made of others: they count for themselves, but not again in a sum."""
+"""The things that counters are of: which of them a sum holds (what is made of others counts for itself, but not again), and which one a
+condition means."""
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
 import re
 from collections.abc import Iterable
@@ -9,6 +11,9 @@ from collections.abc import Iterable
 _PARTITION = re.compile(r"(.+?)(?:(?<=\d)p\d+|(?<!\d)\d+)")
 _DISKS = re.compile(r"(dm-|md|loop|bcache|drbd|zd)\d.*")
 _LINKS = re.compile(r"lo|(bond|br|br-|docker|dummy|ifb|macvlan|ovs-|team|tap|tun|veth|virbr|vnet|wg)[\w-]*|.*[.@:].*")
+
+_NAMED = 12
+"""Objects that are listed where one is not there."""
 
 UNNAMED = "others"
 """The object of all peers that are too many to be told apart."""
@@ -31,6 +36,26 @@ def summed(kind: str, names: Iterable[str]) -> set[str]:
         outside = {name for name in held if not _here(name)}
         return outside if outside - {UNNAMED} else held
     return held
+
+
+def meant(kind: str | None, value: str) -> str:
+    """The object that a condition's value means: of processors the number alone will do."""
+    return f"cpu{value}" if kind == "cpu" and value.isdecimal() else value
+
+
+def missing(kind: str, wanted: Iterable[str], there: Iterable[str]) -> list[str]:
+    """A note for each of the objects that conditions name and that were not read; none where nothing was."""
+    held = sorted(set(there), key=lambda name: [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)])
+    if not held:
+        return []
+    more = f" and {len(held) - _NAMED} more" if len(held) > _NAMED else ""
+    found = []
+    for name in dict.fromkeys(wanted):
+        if name not in held:
+            near = [] if not more else difflib.get_close_matches(name, held, 1, 0.6)
+            found.append(f"there was no {kind} '{name}' then; {f'did you mean {near[0]!r}? ' if near else ''}"
+                         f"there were {', '.join(held[:_NAMED])}{more}")
+    return found
 
 
 def _here(peer: str) -> bool:

@@ -39,7 +39,10 @@ def heat(trace: Trace, y: Y, filters: Sequence[Filter], entry: Entry | None, sou
     name = source_name(trace, entry, source)
     core, rest = conditions(trace, filters, ends)
     conditional = bool(trace.where or filters)
-    if not rest:
+    if weight == "bytes":
+        # the native readers add up no sizes, and count what they leave out no further than the last event that they give
+        core, rest = {}, [*filters_of(trace.where), *filters, *_time(ends)]
+    elif not rest:
         counts = replace(trace, where=core).counts(y, interval_ns=interval_ns, columns=columns, low=low, high=high, buckets=buckets,
                                                    weight=weight)
         return replace(counts, conditional=conditional, window=_window(counts, ends))
@@ -57,7 +60,8 @@ def heat(trace: Trace, y: Y, filters: Sequence[Filter], entry: Entry | None, sou
         final = asked
     counts, stream = streamed(trace, name, core, lambda engine: count(engine, final))
     return replace(counts, filtered=stream.events + stream.skipped - counts.events - counts.without_y - counts.outside,
-                   damaged=stream.damaged, lost=stream.losses, unpaired=stream.unpaired, conditional=True, window=_window(counts, ends))
+                   damaged=stream.damaged, lost=stream.losses, unpaired=stream.unpaired, conditional=conditional,
+                   averaged=stream.averaged, assumptions=stream.assumptions, window=_window(counts, ends))
 
 
 def over_time(trace: Trace, asked: Statistic, source: str | None, ends: Ends, interval_ns: int | None, columns: int) -> Series | Stack:

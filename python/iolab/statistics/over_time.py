@@ -10,7 +10,7 @@ import numpy as np
 from .answers import Floats, Series, Stack
 from .catalogue import Entry
 from .conditions import field_of
-from .coverage import by_column
+from .coverage import Losses, by_column
 from .engine import Engine, whole
 from .names import Statistic
 from .snapshot import Span
@@ -63,7 +63,7 @@ def added(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def answer(statistic: Statistic, found: Mapping[str, Any], *, source: str, base_ns: int, interval_ns: int, columns: int, span: Span,
            recorded: tuple[Span, ...] | None, notes: tuple[str, ...],
-           timed: tuple[tuple[int, int, int | None], ...] = ()) -> Series | Stack:
+           losses: Losses | None = None) -> Series | Stack:
     """A series, or a stack where the statistic has a breakdown, from its sums."""
     column, amount = whole(found["c"]), whole(found["n"])
     lacking = int(whole(found["lacking"]).sum())
@@ -74,7 +74,8 @@ def answer(statistic: Statistic, found: Mapping[str, Any], *, source: str, base_
     common: dict[str, Any] = {
         "statistic": statistic, "unit": statistic.entry.unit, "t0_ns": base_ns, "interval_ns": interval_ns, "first_ns": span[0],
         "until_ns": span[1],
-        "covered_ns": lengths, "source": source, "notes": notes, "lost": by_column(timed, base_ns, interval_ns)}
+        "covered_ns": lengths, "source": source, "notes": notes, "losses": losses,
+        "lost": by_column(losses.timed if losses is not None else (), base_ns, interval_ns)}
     if statistic.breakdown is None:
         return Series(**common, values=_spread(column, amount, columns) / seconds, total=int(amount.sum()))
     masked = np.ma.getmaskarray(found["k"])

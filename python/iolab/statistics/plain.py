@@ -118,7 +118,7 @@ def _row(row: Row) -> dict[str, Any]:
 
 
 def _about(counts: HeatCounts) -> dict[str, Any]:
-    return {"y": counts.y, "unit": UNITS[counts.y], "events": counts.events, "without_y": counts.without_y, "filtered": counts.filtered,
-            "outside": counts.outside, "lost": counts.lost, "damaged": counts.damaged, "unpaired": counts.unpaired,
-            "averaged": counts.averaged, "lost_by_column": list(counts.lost_by_column), "gaps": list(counts.gaps),
-            "notes": list(counts.assumptions)}
+    return {"y": counts.y, "unit": UNITS[counts.y], "weight": counts.weight, "events": counts.events, "without_y": counts.without_y,
+            "filtered": counts.filtered, "outside": counts.outside, "lost": counts.lost, "damaged": counts.damaged,
+            "unpaired": counts.unpaired, "averaged": counts.averaged, "lost_by_column": list(counts.lost_by_column),
+            "gaps": list(counts.gaps), "notes": list(counts.assumptions)}

@@ -41,7 +41,7 @@ def heat(events: Trace | Recording, y: str, *, where: Where | None = None, from_
         interval_ns: length of a column; left open, one of 1, 2, 5 times a power of ten that makes at most `columns` of the span.
         low, high: of y, in ns or bytes; `low` <= y < `high`. buckets: at most so many equal ones, in the grid's place.
         source: of the events; left open, the block layer's where there are some.
-        kept: whether kept statistics may answer where events are gone or too many; these know neither parts of `y` nor weights.
+        kept: whether kept statistics may answer where events are gone or too many; these know neither parts of `y` nor time spent.
     UsageError for what can't be asked, FormatError for what can't be read.
     """
     kind = next((each for each in QUANTIZED if each == y), None)
@@ -49,12 +49,12 @@ def heat(events: Trace | Recording, y: str, *, where: Where | None = None, from_
         raise UsageError(f"there is no map of '{y}'", hint=near(y, QUANTIZED))
     check_interval(interval_ns)
     filters = filters_of(where or {})
-    if kept and isinstance(events, Recording) and (low, high, buckets, weight) == (None, None, None, "count"):
+    if kept and isinstance(events, Recording) and (low, high, buckets) == (None, None, None) and weight != "time":
         # not for traces: what it needs takes its time to load
         from .kept import plain
 
         found = plain.heat(events, kind, filters, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns,
-                           source=source)
+                           source=source, weight=weight)
         if found is not None:
             return found
     return _heat(events, kind, filters, None, source, from_ns, until_ns, interval_ns, columns, low, high, buckets, weight)
@@ -83,7 +83,7 @@ def query(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int
     quantized = next((y for y in QUANTIZED if y == asked.breakdown), None)
     if quantized is not None:
         return _heat(events, quantized, asked.filters, asked.entry, source, from_ns, until_ns, interval_ns, columns, None, None,
-                     None, "count")
+                     None, asked.entry.weight)
     if isinstance(events, Trace):
         return of_traces.over_time(events, asked, source, (from_ns, until_ns), interval_ns, columns)
     windows = Windows(events, asked.entry, source, from_ns, until_ns, interval_ns, columns)
@@ -101,7 +101,7 @@ def query(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int
             found.append(default_maps.series(engine, window, files, asked.filters, over_time.key_of(asked.breakdown)))
     return over_time.answer(asked, over_time.added(found), source=window.source, base_ns=window.base_ns, interval_ns=window.interval_ns,
                             columns=window.columns, span=window.span, recorded=window.recorded, notes=windows.notes(window),
-                            timed=window.losses.timed)
+                            losses=window.losses)
 
 
 class Windows:

@@ -28,11 +28,13 @@ class Readings:
 
     Attributes:
         times: shape (n,), ns. values: of each of the kernel's fields, shape (n,); a field that this kernel lacks is not there.
+        every: when all objects were read, ascending, ns: where it has no reading of its own then, it was not there.
     """
 
     object: str
     times: Integers
     values: dict[str, Integers]
+    every: Integers
 
 
 @dataclass(frozen=True)
@@ -64,15 +66,24 @@ def read(window: Window, counter: Counter, *, parted: bool) -> list[Readings]:
     lists = ", ".join(f"list(coalesce({key}, 0) ORDER BY time_ns) AS {key}, count({key}) AS n_{key}" for key in fields)
     sql = (f"WITH readings AS (SELECT object, time_ns, {picked} FROM events WHERE {' AND '.join(conditions)} GROUP BY object, time_ns) "
            f"SELECT object, list(time_ns ORDER BY time_ns) AS times, {lists} FROM readings GROUP BY object ORDER BY object")
-    found = []
+    found: list[tuple[str, Integers, dict[str, Integers]]] = []
     with Engine(window.snap.place) as engine:
         attach(engine, wide, kind="samples")
         for batch in engine.stream(sql, {**bound, **fields}):
             for row in range(batch.num_rows):
                 told = {key: field for key, field in fields.items() if batch.column(f"n_{key}")[row].as_py()}
-                found.append(Readings(batch.column("object")[row].as_py(), _array(batch.column("times")[row]),
-                                      {field: _array(batch.column(key)[row]) for key, field in told.items()}))
-    return found
+                found.append((batch.column("object")[row].as_py(), _array(batch.column("times")[row]),
+                              {field: _array(batch.column(key)[row]) for key, field in told.items()}))
+    # those that do nothing may be left out of a reading, though they are there
+    every = None if counter.always is not None else _every([times for _, times, _ in found])
+    return [Readings(name, times, values, times if every is None else every) for name, times, values in found]
+
+
+def _every(times: Sequence[Integers]) -> Integers:
+    """All moments in any of them, ascending."""
+    most = max(times, key=len, default=np.zeros(0, dtype=np.int64))
+    others = [each for each in times if not np.array_equal(each, most)]
+    return np.unique(np.concatenate([most, *others])) if others else most
 
 
 def _array(value: Any) -> Integers:
@@ -83,7 +94,8 @@ def _array(value: Any) -> Integers:
 def spread(readings: Readings, counter: Counter, parts: Sequence[Part], window: Window, gaps: Sequence[Span]) -> Spread:
     """The growth between readings that follow each other, in the columns of a window: in equal shares over the time between them.
 
-    What lies between two readings counts for nothing where a counter fell (it began anew), a gap lies between them, or they are far apart.
+    What lies between two readings counts for nothing where a counter fell (it began anew), the object was not there meanwhile, a gap lies
+    between them, or they are far apart.
     """
     times = readings.times
     seconds = np.diff(times) / 1e9
@@ -93,6 +105,8 @@ def spread(readings: Readings, counter: Counter, parts: Sequence[Part], window: 
         for name, growth in grown.items():
             fell |= (growth < 0) & (name not in counter.unsteady)
     known = ~fell & (seconds <= LATE * (np.median(seconds) if len(seconds) else 0))
+    # what comes back under a name may be another thing, or bring along what it counted elsewhere
+    known &= np.searchsorted(readings.every, times[1:], "left") == np.searchsorted(readings.every, times[:-1], "right")
     for first, until in gaps:
         known &= ~((times[:-1] < until) & (times[1:] > first))
     base = window.base_ns

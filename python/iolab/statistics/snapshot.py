@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FormatError, UsageError
 from ..recording.layout import Kind
-from .catalogue import Entry, preference
+from .catalogue import OF_EVENTS, Entry, preference
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,11 +27,13 @@ class Snapshot:
 
     Attributes:
         recording: it. sealed: its sealed segments with events. hot: events that are not sealed yet, None where there are none.
+        kind: what its rows are, where they are not events.
     """
 
     recording: Recording
     sealed: tuple[Segment, ...]
     hot: pa.Table | None
+    kind: Kind = "events"
 
     @property
     def place(self) -> Path:
@@ -40,11 +42,18 @@ class Snapshot:
 
     @cached_property
     def sources(self) -> list[str]:
-        """Sources of events, by name."""
+        """Sources of events, by name; those that were recorded and had nothing to tell included."""
         held = {name for segment in self.sealed for name, events in segment.sources.items() if events}
         if self.hot is not None:
             held |= {str(name) for name in self.hot["source"].unique().to_pylist()}
-        return sorted(held)
+        return sorted(held | self._quiet())
+
+    def _quiet(self) -> set[str]:
+        """Sources of events that were recorded. None where it is not known when, or events were removed: then none is no answer."""
+        facts = self.recording.facts
+        if self.kind != "events" or not facts.sessions or facts.dropped_through:
+            return set()
+        return {name for name, about in facts.sources.items() if name in OF_EVENTS and "format" not in (about or {})}
 
     def segments(self, source: str, window: Span | None = None) -> list[Segment]:
         """Sealed segments with events of a source, in a window of time."""
@@ -75,7 +84,7 @@ class Snapshot:
 def snapshot(recording: Recording, kind: Kind = "events") -> Snapshot:
     """The recording's events or samples now, though its writer goes on."""
     sealed, hot = recording.snapshot(kind)
-    return Snapshot(recording, tuple(sealed), hot)
+    return Snapshot(recording, tuple(sealed), hot, kind)
 
 
 def choose(sources: Sequence[str], entry: Entry | None, wanted: str | None, place: Any) -> tuple[str, list[str]]:

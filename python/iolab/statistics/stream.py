@@ -24,6 +24,7 @@ class Stream:
 
     Attributes:
         events: I/Os that met them so far; damaged, losses, unpaired, skipped: what was left out.
+        averaged: whether each is the mean of a window; assumptions: what the trace leaves open.
         failed: the reader's words, where it gave up.
     """
 
@@ -35,6 +36,8 @@ class Stream:
     losses: int = 0
     unpaired: int = 0
     skipped: int = 0
+    averaged: bool = False
+    assumptions: tuple[str, ...] = ()
     failed: str | None = field(default=None)
 
     def reader(self) -> pa.RecordBatchReader:
@@ -53,7 +56,7 @@ class Stream:
         try:
             for raw in _core.trace_events(str(trace.path), trace.format, trace.columns, self.where or None, BATCH):
                 self.damaged, self.losses, self.unpaired = raw["damaged"], raw["losses"], raw["unpaired"]
-                self.skipped = raw["skipped_by_filter"]
+                self.skipped, self.averaged, self.assumptions = raw["skipped_by_filter"], raw["averaged"], tuple(raw["assumptions"])
                 self.events += int(np.frombuffer(raw["count"], dtype="<u8").sum())
                 yield events_of(raw, names, self.source)
         except ValueError as error:

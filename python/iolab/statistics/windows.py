@@ -80,7 +80,7 @@ def window_of(snap: Snapshot, source: str, from_ns: int | None, until_ns: int | 
     if spans is not None and earlier is not None:
         spans = joined([*clipped(sessions_of(snap, last) or (), (earlier[0], last + 1)), *spans])
     # columns divide what was recorded: maps of the same span under different conditions are alike
-    low = from_ns if from_ns is not None else min([first, *(span[0] for span in spans or ())])
+    low = from_ns if from_ns is not None else min([*(end[0] for end in ends), *(span[0] for span in spans or ())], default=0)
     high = until_ns if until_ns is not None else _after(last, spans)
     if low >= high:
         raise UsageError("the span of time is empty", where=snap.place, hint="it must begin before it ends, and meet what was recorded")
@@ -88,7 +88,7 @@ def window_of(snap: Snapshot, source: str, from_ns: int | None, until_ns: int | 
     interval = interval_ns if interval_ns is not None else round_interval(low, high - 1, columns)
     recorded = None if spans is None else tuple(clipped(spans, (low, high)))
     return Window(snap, source, low, high, cut, interval, earlier is not None, recorded,
-                  losses_of(snap, source, (low, high) if from_ns is not None or until_ns is not None else None))
+                  losses_of(snap, source, (low, high), from_ns is not None or until_ns is not None, interval))
 
 
 def end_of(snap: Snapshot, source: str) -> int:

@@ -19,11 +19,12 @@ def seconds(ns: int) -> str:
 
 
 def csv_lines(asked: Statistic, answer: Answer, top: int | None) -> list[str]:
-    """Lines of CSV: `time_s,value`, `time_s,<breakdown>,value` or `time_s,low,high,count`; where nothing was recorded a value is empty."""
+    """Lines of CSV: `time_s,value`, `time_s,<breakdown>,value` or `time_s,low,high,count` (of bytes `bytes`); where nothing was
+    recorded a value is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if isinstance(answer, HeatCounts):
-        writer.writerow(["time_s", "low", "high", "count"])
+        writer.writerow(["time_s", "low", "high", answer.weight])
         edge = seconds if UNITS[answer.y] == "ns" else str
         bounds = {index: [edge(end) for end in ends] for index, ends in bounds_of(answer).items()}
         writer.writerows([seconds(answer.t0_ns + column * answer.interval_ns), *bounds[index], count] for column, index, count in

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from heatmap_data import counts
@@ -11,10 +13,12 @@ from hypothesis import strategies as st
 from iolab import _core
 from iolab.errors import FormatError, UsageError
 from iolab.heatmap.figure import Layout, Named, panels
+from iolab.heatmap.legend import legend_text
 from iolab.heatmap.model import View, cells_of, frame_of, gaps
 from iolab.heatmap.overlays import lines, names
 from iolab.heatmap.raster import colours
 from iolab.heatmap.theme import LIGHT
+from iolab.heatmap.words import kind_of
 
 events = st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 10**9)), min_size=1, max_size=200)
 LAYOUT = Layout(columns=20, height=60, least=3)
@@ -123,12 +127,36 @@ def test_a_single_size_does_not_fill_the_map() -> None:
     assert panel.frame.high >= 2 * panel.frame.low
 
 
-def test_time_has_no_percentiles() -> None:
-    found = counts([(0, 100)], weight="time")
-    with pytest.raises(UsageError, match="percentiles are of I/Os"):
+@pytest.mark.parametrize(("weight", "words"), [("time", "time spent"), ("bytes", "bytes")])
+def test_what_is_no_count_has_no_percentiles(weight: str, words: str) -> None:
+    found = counts([(0, 100)], weight=weight)
+    with pytest.raises(UsageError, match=f"percentiles are of I/Os, not of {words}"):
         panels([Named("a", found)], View("log"), LAYOUT, percentiles=True)
 
 
 def test_nothing_left_says_why() -> None:
     with pytest.raises(FormatError, match="12 I/Os do not meet --where, 3 lines are damaged"):
         frame_of([counts([], filtered=12, damaged=3)], View("log"))
+
+
+def test_bytes_are_said_as_such() -> None:
+    found = replace(counts([(0, 8192)] * 3, y="latency", weight="bytes", without_y=2), count=np.array([3 * 2**20]))
+    (panel,) = panels([Named("a", found)], View("log"), LAYOUT)
+    assert "3 I/Os over" in panel.heading
+    assert "3 MiB moved by them" in panel.heading
+    assert any("2 I/Os without latency or size" in note for note in panel.notes)
+    assert legend_text(panel, 1) == "3 MiB"
+    assert kind_of(panel.y, panel.weight) == "bytes"
+
+
+def test_a_column_without_bytes_is_no_gap() -> None:
+    busy = [(time * 100, 50) for time in range(100)] + [(20_000 + time * 100, 50) for time in range(100)]
+    assert gaps(counts(busy, weight="time"))
+    assert gaps(counts(busy, weight="bytes")) == []
+
+
+def test_what_moved_nothing_is_told() -> None:
+    none = np.zeros(0, dtype=np.int64)
+    empty = replace(counts([(0, 8192)] * 3, weight="bytes"), column=none, index=none, count=none)
+    with pytest.raises(FormatError, match="3 I/Os moved no bytes"):
+        panels([Named("a", empty)], View("log"), LAYOUT)

@@ -1,19 +1,16 @@
-"""Adding, pausing, pruning and dropping; the budget; and files that anything reads, damaged ones included."""
+"""Adding, pausing, pruning and dropping; the budget; counters that outlive their samples."""
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
 
-import duckdb
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from kept_data import HOUR, START, add_segment, aged, make
 
-from iolab.errors import FormatError, IolabError, ResultsError, UsageError
+from iolab.errors import ResultsError, UsageError
 from iolab.recording.counts import HeatCounts
 from iolab.recording.facts import read_facts
 from iolab.recording.layout import take_lock
@@ -21,32 +18,14 @@ from iolab.recording.recording import Recording
 from iolab.recording.writer import RecordingWriter
 from iolab.statistics.answers import Series, Stack
 from iolab.statistics.intervals import SECOND
-from iolab.statistics.kept import definitions, manage, state, tables
+from iolab.statistics.kept import definitions, manage, state
 from iolab.statistics.kept.budget import Budget
 from iolab.statistics.kept.keeper import Keeper
-from iolab.statistics.kept.places import TIERS, File, chosen, files, folder_name, is_folder
+from iolab.statistics.kept.places import folder_name
 from iolab.statistics.query import query
 
 NAME = "io.ops[process]"
 MAP = "io.ops[process=fio][latency]"
-
-
-def test_names_of_folders() -> None:
-    long = "io.ops[file=" + "/a" * 400 + "]"
-    names = [folder_name(name) for name in ("io.ops[latency]", "io.ops[op=write][latency]", "io.ops[op=read][latency]", long, long + "x",
-                                           "io.ops[file=../../etc]", "io.ops[process=ü*?]")]
-    assert len(set(names)) == len(names)
-    assert all(is_folder(name) and len(name) < 100 and "/" not in name and ".." not in name for name in names)
-    assert not any(is_folder(name) for name in ("io.latency", "io.offset", "io.size"))
-
-
-def test_files_of_several_tiers_hold_each_segment_once() -> None:
-    def made(*spans: tuple[int, int]) -> list[File]:
-        return [File(first, last, Path(f"{first}-{last}")) for first, last in spans]
-
-    second, minute, hour = TIERS
-    found = chosen([(second, made((1, 10), (11, 20), (21, 21), (22, 22))), (minute, made((1, 20),)), (hour, made((1, 10)))])
-    assert [(tier.name, each.first, each.last) for tier, each in found] == [("1h", 1, 10), ("1s", 11, 20), ("1s", 21, 21), ("1s", 22, 22)]
 
 
 def test_adding_twice_and_what_is_not_there(tmp_path: Path) -> None:
@@ -203,28 +182,6 @@ def test_the_budget_of_cpu_time() -> None:
     assert budget.excess(replace(limits, cpu_share=None), {}, {"a": 10**15}) is None
 
 
-def test_any_reader_of_parquet_opens_them(tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    make(path, [MAP, NAME, "io.utilization[device]"], segments=5, seconds=10, step_s=1800, per_s=20, counters=True)
-    place = path / "histograms/1s" / folder_name(MAP)
-    whole = query(Recording(path), MAP, interval_ns=SECOND)
-    assert isinstance(whole, HeatCounts)
-    table = pq.read_table(place)
-    assert table.column_names == ["time_s", "index", "count"]
-    placed = np.asarray(table["index"]) != 2**32 - 1
-    assert int(np.asarray(table["count"])[placed].sum()) == whole.total
-    sql = f"SELECT sum(count)::BIGINT FROM '{place}/*.parquet' WHERE index <> 4294967295"
-    assert duckdb.sql(sql).fetchall() == [(whole.total,)]
-    minutes = f"{path}/histograms/1m/{folder_name(NAME)}/*.parquet"
-    keys = duckdb.sql(f"SELECT DISTINCT key FROM '{minutes}' ORDER BY 1").fetchall()
-    assert keys == [("cp",), ("db",), ("fio",)]
-    growth = f"{path}/histograms/1h/{folder_name('io.utilization[device]')}/*.parquet"
-    shares = dict(duckdb.sql(f"SELECT object, sum(amount) / sum(over) FROM '{growth}' GROUP BY object").fetchall())
-    assert shares == pytest.approx({"sda": 0.5, "sdb": 1 / 3}, rel=1e-3)
-    facts = json.loads(pq.read_metadata(next(place.iterdir())).metadata[b"iolab"])
-    assert (facts["statistic"], facts["form"], facts["bits"]) == (MAP, "map", 3)
-
-
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, list[Recording]]:
     """Counters of more than an hour, and the same of which all samples, or all but the last, are gone."""
@@ -250,53 +207,6 @@ def test_counters_outlive_their_samples(counted: tuple[Recording, list[Recording
         assert kept.values == pytest.approx(scanned.values, rel=1e-6, nan_ok=True)
         assert kept.mean == pytest.approx(scanned.mean, rel=1e-6)
         assert any("from what was kept" in note for note in kept.notes)
-
-
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"kind": "keep"}', b'{"kind": "keep", "schema": 99}',
-                                    b'{"kind": "keep", "schema": 1, "revision": 1, "statistics": [7]}', b"\xff" * 100])
-def test_damaged_definitions_and_state(tmp_path: Path, damage: bytes) -> None:
-    path = tmp_path / "r"
-    make(path, [NAME], segments=2)
-    for name in (definitions.DEFINITIONS, state.STATE):
-        before = (path / name).read_bytes()
-        (path / name).write_bytes(damage.replace(b"keep", b"kept") if name == state.STATE else damage)
-        with pytest.raises(ResultsError) as error:
-            manage.listed(path)
-        assert str(name) in str(error.value)
-        (path / name).write_bytes(before)
-    assert manage.listed(path)[0]["state"] == "kept"
-
-
-def test_damaged_files_are_told(tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    make(path, [NAME], segments=2)
-    old = aged(path, tmp_path / "old", 0)
-    victim = files(old.path, TIERS[0], folder_name(NAME))[0].path
-    whole = victim.read_bytes()
-    refused = 0
-    for place in range(0, len(whole), 131):
-        victim.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1:])
-        try:
-            found = query(old, NAME, interval_ns=SECOND)
-        except IolabError:
-            refused += 1
-            continue
-        assert isinstance(found, Stack)
-    assert refused > 0
-    for cut in (0, 10, len(whole) // 2, len(whole) - 1):
-        victim.write_bytes(whole[:cut])
-        with pytest.raises(IolabError):
-            query(old, NAME, interval_ns=SECOND)
-        with pytest.raises(FormatError):
-            tables.about(victim)
-        with pytest.raises(FormatError):
-            tables.read(victim)
-    assert manage.listed(old.path)[0]["tiers"][0]["files"] == 2
-    # the keeper goes on beside it
-    told: list[str] = []
-    definitions.change(old.path, lambda before: replace(before, bytes=None))
-    Keeper(old.path, noticed=told.append).look()
-    assert any("damaged file of a kept statistic" in words for words in told)
 
 
 def test_a_series(tmp_path: Path) -> None:

@@ -116,6 +116,22 @@ def test_a_counter_that_begins_anew_tells_nothing_of_that_second(tmp_path: Path)
     same(found.values[found.keys.index("sdb")], [1, 1, 1])
 
 
+def test_what_was_away_and_came_back_tells_nothing_of_that_time(tmp_path: Path) -> None:
+    # an interface that gets this name brings its counters along
+    away = [(0.0, "sdb", "reads", 100), (1.0, "sdb", "reads", 110), (5.0, "sdb", "reads", 5_000_000), (6.0, "sdb", "reads", 5_000_007)]
+    recording = kept(tmp_path, {"diskstats": disk("sda", "reads", [0, 1, 2, 3, 4, 5, 6]) + away})
+    found = stack(recording, "io.ops[device]", (0, 6))
+    same(found.values[found.keys.index("sda")], [1] * 6)
+    same(found.values[found.keys.index("sdb")], [10, NAN, NAN, NAN, NAN, 7])
+    same(series(recording, "io.ops", (0, 6)).values, [11, 1, 1, 1, 1, 8])
+
+
+def test_a_peer_that_is_quiet_is_no_peer_that_left(tmp_path: Path) -> None:
+    quiet = [(0.0, "10.0.0.9", "sent_bytes", 0), (1.0, "10.0.0.9", "sent_bytes", 10), (4.0, "10.0.0.9", "sent_bytes", 40)]
+    recording = kept(tmp_path, {"tcp": disk("others", "sent_bytes", [0] * 5) + quiet})
+    assert series(recording, "ip.bytes[peer=10.0.0.9]", (0, 4)).total == 40
+
+
 def test_a_gap_tells_nothing(tmp_path: Path) -> None:
     times = [0, 1, 2, 3, 60, 61]
     recording = kept(tmp_path, {"diskstats": [(at, "sda", "reads", 10 * at) for at in times]})
@@ -208,6 +224,29 @@ def test_processors_by_mode(tmp_path: Path) -> None:
     cpus = stack(recording, "cpu.utilization[cpu]", (0, 2))
     assert (sorted(cpus.keys), cpus.mean) == (["cpu0", "cpu1"], pytest.approx(0.4))
     assert series(recording, "cpu.utilization[cpu=cpu1]", (0, 2)).mean == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(("condition", "values", "note"), [
+    ("[cpu=0]", [0.5, 0.5], ""), ("[cpu=cpu0]", [0.5, 0.5], ""), ("[cpu!=0]", [0.25, 0.25], ""),
+    ("[cpu=7]", [NAN, NAN], "there was no cpu 'cpu7' then; there were cpu0, cpu1"),
+    ("[cpu!=cpu7]", [0.375, 0.375], "there was no cpu 'cpu7' then; there were cpu0, cpu1"),
+    ("[cpu=0,first]", [0.5, 0.5], "there was no cpu 'first' then; there were cpu0, cpu1")])
+def test_a_processor_that_is_not_there(tmp_path: Path, condition: str, values: list[float], note: str) -> None:
+    ticks = [reading for thing, busy in (("", 75), ("cpu0", 50), ("cpu1", 25)) for reading in (
+        *disk(thing, "user", [0, busy, 2 * busy]), *disk(thing, "idle", [0, 100 - busy, 200 - 2 * busy]))]
+    found = series(kept(tmp_path, {"cpu": ticks}), f"cpu.utilization{condition}", (0, 2))
+    same(found.values, values)
+    assert [each for each in found.notes if each.startswith("there was")] == ([note] if note else [])
+
+
+def test_names_that_are_not_there() -> None:
+    assert objects.missing("device", ["sdb"], []) == []
+    [one] = objects.missing("interface", ["eth0", "eth0"], ["eth10", "eth2"])
+    assert one == "there was no interface 'eth0' then; there were eth2, eth10"
+    [many] = objects.missing("peer", ["10.0.0.99"], [f"10.0.0.{place}" for place in range(90, 0, -1)] + ["10.0.0.98"])
+    assert many.startswith("there was no peer '10.0.0.99' then; did you mean '10.0.0.")
+    assert many.endswith("there were 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4, 10.0.0.5, 10.0.0.6, 10.0.0.7, 10.0.0.8, 10.0.0.9, "
+                         "10.0.0.10, 10.0.0.11, 10.0.0.12 and 79 more")
 
 
 def test_waiting_that_falls_a_little_is_no_new_start(tmp_path: Path) -> None:

@@ -45,7 +45,10 @@ def test_what_is_refused(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("text", "near"), [
     ("io.opps", "did you mean 'io.ops'?"), ("io.ops[latencey]", "did you mean 'latency'?"), ("io.ops[op=wrte]", "did you mean 'write'?"),
-    ("app.ops[proces]", "there are op, job"),
+    ("app.ops[proces]", "there are op, job"), ("IO.OPS", "did you mean 'io.ops'? names are in lower case"),
+    ("txg", "; there are txg.groups, txg.bytes, txg.time"), ("ZIL.x[op]", "; there are zil.commits, zil.records, zil.bytes"),
+    ("memory", "did you mean 'memory.bytes'?"), ("io.nothing", "; there are io.ops, io.bytes, io.utilization, io.queue"),
+    ("nosuch.thing", "there are io.ops, "),
 ])
 def test_what_is_near(text: str, near: str) -> None:
     with pytest.raises(UsageError) as error:

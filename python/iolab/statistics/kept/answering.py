@@ -28,16 +28,22 @@ MANY_MAPS = 600
 _ROUND = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000, 864000, 1728000)
 
 def span_of(recording: Recording) -> Span | None:
-    """(first, last) time of a recording's events, or of its samples, and of what was kept of those that are gone; None without any."""
+    """(first, last) time of a recording's events, or of its samples, and of what was kept of those that are gone; of one in which nothing
+    happened, when it recorded. None without any."""
     there = recording.span()
+    if there is not None and not recording.facts.dropped_through:
+        return there  # what was kept is of whole seconds
     try:
         state = read_state(recording.path)
     except ResultsError:
         state = None
     kept = [(each.first_ns, each.until_ns - 1) for each in state.statistics.values()
             if each.first_ns is not None and each.until_ns is not None and each.segments] if state is not None else []
-    ends = [*kept, *([there] if there is not None else [])]
-    return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
+    begins = [first for first, _ in kept] + ([] if there is None else [there[0]])
+    if begins:
+        return min(begins), max(last for _, last in kept) if there is None else there[1]
+    sessions = sessions_of(snapshot(recording), 0)
+    return (sessions[0][0], sessions[-1][1] - 1) if sessions else None
 
 
 def answer(recording: Recording, asked: Statistic, *, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,

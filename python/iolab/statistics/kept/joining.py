@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...recording.counts import HeatCounts, Y, alike, merge, summed
+from ...recording.counts import HeatCounts, Weight, Y, alike, merge, summed
 from ...recording.grids import Linear, LogLinear
 from ...recording.maps import WITHOUT
 from ...recording.recording import Segment
@@ -24,7 +24,7 @@ from ..over_time import MOST_CELLS
 from ..snapshot import Snapshot
 from ..windows import Window, attach
 from .held import Held
-from .making import BITS, COARSER, MOST_KEYS
+from .making import BITS, COARSER, MOST_KEYS, form_of
 from .places import Tier
 from .rows import COLUMN, INSIDE, by_width, rows, steady
 
@@ -58,17 +58,18 @@ def _present(window: Window, held: Held) -> list[tuple[Window, list[str]]]:
 
 def _map(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, notes: Sequence[str]) -> HeatCounts:
     y = next(each for each in QUANTIZED if each == asked.breakdown)
-    parts = [_kept_map(window, held, y, width, paths, _unique(held, tiers, window)) for width, paths in by_width(held, tiers).items()]
+    weight, unique = asked.entry.weight, _unique(held, tiers, window)
+    parts = [_kept_map(window, held, y, weight, width, paths, unique) for width, paths in by_width(held, tiers).items()]
     width = max((each.grid.width for each in parts if isinstance(each.grid, Linear)), default=1)
     grid = Linear(0, width) if y == "offset" else LogLinear(BITS + COARSER)
     for part, more in _present(window, held):
         conditions, bound = part.conditions(asked.filters)
         with Engine(held.directory) as engine:
             attach(engine, part)
-            found = count(engine, Asked(y, window.base_ns, window.interval_ns, (*conditions, *more), bound, None, None, grid, "count"))
+            found = count(engine, Asked(y, window.base_ns, window.interval_ns, (*conditions, *more), bound, None, None, grid, weight))
         parts.append(found if y == "offset" else found.coarser(steps=COARSER))
     empty = np.zeros(0, dtype=np.int64)
-    parts = parts or [HeatCounts(y, window.base_ns, window.interval_ns, grid, empty, empty, empty)]
+    parts = parts or [HeatCounts(y, window.base_ns, window.interval_ns, grid, empty, empty, empty, weight)]
     counts = merge(alike(parts)) if len(parts) > 1 else parts[0]
     while isinstance(counts.grid, Linear) and len(counts.index) and int(counts.index.max() - counts.index.min()) >= BUCKETS:
         counts = counts.coarser(steps=1)
@@ -81,34 +82,34 @@ def _unique(held: Held, tiers: Sequence[Tier], window: Window) -> bool:
     return all(tier.seconds * SECOND == window.interval_ns for tier, _ in held.files(tiers))
 
 
-def _kept_map(window: Window, held: Held, y: Y, width: int, paths: Sequence[str], unique: bool) -> HeatCounts:
+def _kept_map(window: Window, held: Held, y: Y, weight: Weight, width: int, paths: Sequence[str], unique: bool) -> HeatCounts:
     # one number for column and bucket, so that millions of cells are sorted once
-    cell, amounts, group = f"{COLUMN} * {_BUCKETS} + index", "CAST(count AS BIGINT)", ""
-    if not unique:
-        amounts, group = "CAST(sum(count) AS BIGINT)", "GROUP BY ALL"
+    cell, group = f"{COLUMN} * {_BUCKETS} + index", "" if unique else "GROUP BY ALL"
+    sums = {"n": "count"} if weight == "count" else {"n": "amount", "ios": "count"}
+    amounts = ", ".join(f"CAST({each if unique else f'sum({each})'} AS BIGINT) AS {name}" for name, each in sums.items())
     with Engine(held.directory) as engine:
-        found = rows(engine, paths, window, f"SELECT {cell} AS cell, {amounts} AS n FROM kept WHERE {INSIDE} {group}")
+        found = rows(engine, paths, window, f"SELECT {cell} AS cell, {amounts} FROM kept WHERE {INSIDE} {group}")
     key, amount = np.ma.getdata(found["cell"]), np.ma.getdata(found["n"])
+    ios, lacking = np.ma.getdata(found["ios" if weight != "count" else "n"]), key & (_BUCKETS - 1) == WITHOUT
+    events, without_y = int(ios[~lacking].sum()), int(ios[lacking].sum())
+    # I/Os that moved nothing are in no cell
+    shown = ~lacking & (amount > 0)
+    key, amount = key[shown], amount[shown]
     order = np.argsort(key, kind="stable")
     key, amount = key[order], amount[order]
     if len(key) and (key[1:] == key[:-1]).any():
         key, amount = summed(key, amount)
     column, index = key >> 32, key & (_BUCKETS - 1)
-    lacking = index == WITHOUT
-    without_y = 0
-    if lacking.any():
-        without_y = int(amount[lacking].sum())
-        column, index, amount = column[~lacking], index[~lacking], amount[~lacking]
     first = int(column[0]) if len(column) else 0
     grid = Linear(0, width) if y == "offset" else LogLinear(BITS)
-    return HeatCounts(y, window.base_ns + first * window.interval_ns, window.interval_ns, grid, column - first, index, amount,
-                      events=int(amount.sum()), without_y=without_y)
+    return HeatCounts(y, window.base_ns + first * window.interval_ns, window.interval_ns, grid, column - first, index, amount, weight,
+                      events=events, without_y=without_y)
 
 
 def _over_time(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, notes: Sequence[str]) -> Series | Stack:
     parts = []
     key = "key" if asked.breakdown is not None else "NULL"
-    amount = "count" if held.statistic.breakdown in QUANTIZED else "amount"
+    amount = "count" if form_of(held.statistic, counted=False) == "map" else "amount"
     for paths in by_width(held, tiers).values():
         with Engine(held.directory) as engine:
             parts.append(rows(engine, paths, window, f"SELECT {COLUMN} AS c, {key} AS k, CAST(sum({amount}) AS BIGINT) AS n, 0 AS lacking "
@@ -126,7 +127,7 @@ def _over_time(window: Window, held: Held, tiers: Sequence[Tier], asked: Statist
     found = _fewer(over_time.added(parts), window.columns) if asked.breakdown is not None else over_time.added(parts)
     return over_time.answer(asked, found, source=held.source, base_ns=window.base_ns, interval_ns=window.interval_ns,
                             columns=window.columns, span=window.span, recorded=window.recorded, notes=tuple(notes),
-                            timed=window.losses.timed)
+                            losses=window.losses)
 
 
 def _fewer(found: dict[str, Any], columns: int) -> dict[str, Any]:

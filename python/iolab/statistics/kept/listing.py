@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import FormatError, UsageError
 from ...recording.facts import read_facts
+from ...recording.layout import KINDS, sealed_numbers
 from ..fields import MAPPED
 from ..names import Statistic, parse
 from . import tables
@@ -17,13 +18,16 @@ from .state import Kept, read_state
 
 SECOND = 10**9
 
+ADDING = "what is still there is being added"
+"""Why one waits whose backfill is under way."""
+
 
 def listed(directory: Path) -> list[dict[str, Any]]:
     """A row for each statistic; none where nothing is kept. ResultsError where there is no recording.
 
     `state`: kept; pending (not taken up yet); waiting (nothing was recorded yet that it could be made of: `why`); paused; suspended by
-    the budget (`why`). Of what pauses of itself, `why` says when. `gaps`: times between since and until in which it was paused or
-    suspended, or of which segments could not be kept. Times are ns, sizes bytes.
+    the budget (`why`). Of what pauses of itself, `why` says when. `since_ns`: from where on something is left of it. `gaps`: times between
+    since and until in which it was paused or suspended, or of which segments could not be kept. Times are ns, sizes bytes.
     """
     read_facts(directory)
     definitions = read_definitions(directory)
@@ -38,17 +42,25 @@ def _row(directory: Path, wanted: Definition, kept: Kept | None, definitions: De
     if kept is not None and kept.added_ns != wanted.added_ns:
         kept = None
     tiers = [_tier(directory, tier, wanted.statistic, definitions) for tier in TIERS]
-    state, why = _state(wanted, kept)
+    state, why = _state(directory, wanted, kept)
     gaps = sorted((*wanted.pauses, *((*kept.suspended, *kept.missed) if kept else ())), key=lambda each: each[0])
     so_far = kept if kept is not None else Kept(wanted.added_ns, wanted.source)
+    since = _since(so_far)
     return {"statistic": wanted.statistic, "state": state, "why": why, "source": so_far.source,
-            "kind": _kind(wanted.statistic), "since_ns": so_far.first_ns, "until_ns": so_far.until_ns,
+            "kind": _kind(wanted.statistic), "since_ns": since, "until_ns": so_far.until_ns,
             "bytes": sum(each["bytes"] for each in tiers), "cpu_ns": so_far.cpu_ns, "rows": sum(each["rows"] for each in tiers),
             "segments": so_far.segments, "tiers": tiers,
-            "gaps": [list(each) for each in gaps if each[1] is None or each[1] > each[0]]}
+            "gaps": [list(each) for each in gaps if each[1] is None or each[1] > max(each[0], since or 0)]}
 
 
-def _state(wanted: Definition, kept: Kept | None) -> tuple[str, str]:
+def _since(kept: Kept) -> int | None:
+    """Where what is left begins: the longest that any tier goes back."""
+    if kept.first_ns is None:
+        return None
+    return max(kept.first_ns, min(kept.begins.get(tier.name, 0) for tier in TIERS) * SECOND)
+
+
+def _state(directory: Path, wanted: Definition, kept: Kept | None) -> tuple[str, str]:
     if kept is None:
         return "pending", ""
     if _known(wanted.statistic) is None:
@@ -58,7 +70,14 @@ def _state(wanted: Definition, kept: Kept | None) -> tuple[str, str]:
     if kept.is_suspended and kept.resumed_ns == wanted.resumed_ns:
         return "suspended", kept.why
     until = f"until {_when(wanted.until_ns)}" if wanted.until_ns is not None else ""
-    return ("kept", until) if kept.source is not None else ("waiting", kept.why or "nothing was sealed since it was added")
+    if kept.source is not None:
+        return "kept", until
+    return "waiting", kept.why or (ADDING if _is_behind(directory, wanted, kept) else "nothing was sealed since it was added")
+
+
+def _is_behind(directory: Path, wanted: Definition, kept: Kept) -> bool:
+    """Whether it is to be made of what was sealed before it was added, of which some is not in yet."""
+    return wanted.since_ns is None and any(number > kept.through for kind in KINDS for number in sealed_numbers(directory / kind))
 
 
 def _when(ns: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from .. import over_time
 from ..cells import Asked, count
 from ..coverage import Losses
 from ..engine import Engine, whole
-from ..fields import FIELDS, QUANTIZED
+from ..fields import QUANTIZED
 from ..intervals import SECOND
 from ..names import Statistic
 from ..snapshot import Snapshot
@@ -32,7 +33,11 @@ MOST_KEYS = 1000
 
 def form_of(statistic: Statistic, *, counted: bool) -> Form:
     """The form that a statistic is kept in."""
-    return "growth" if counted else "map" if statistic.breakdown in QUANTIZED else "numbers"
+    if counted:
+        return "growth"
+    if statistic.breakdown not in QUANTIZED:
+        return "numbers"
+    return "map" if statistic.entry.weight == "count" else "weighed"
 
 
 class Making:
@@ -63,7 +68,7 @@ class Making:
             # one thread: what is measured goes before it, and its time is the caller's
             self._engine = Engine(self._recording.path, threads=1)
             attach(self._engine, window)
-        if form_of(statistic, counted=False) == "map":
+        if statistic.breakdown in QUANTIZED:
             return _map(self._engine, window, statistic, conditions, bound)
         return _numbers(self._engine, window, statistic, conditions, bound)
 
@@ -79,19 +84,27 @@ def _map(engine: Engine, window: Window, statistic: Statistic, conditions: tuple
     y = next(each for each in QUANTIZED if each == statistic.breakdown)
     width = int(window.snap.sealed[0].facts.get("offset_width", 1)) if y == "offset" else 1
     grid = Linear(0, width) if y == "offset" else LogLinear(BITS + COARSER)
-    counts = count(engine, Asked(y, window.base_ns, SECOND, conditions, bound, None, None, grid, "count"))
-    if isinstance(grid, LogLinear):
-        counts = counts.coarser(steps=COARSER)
-    columns = [counts.t0_ns // SECOND + counts.column, counts.index, counts.count]
-    if counts.without_y:
-        lacking = over_time.sums(engine, Statistic("io", "ops"), (*conditions, f"{FIELDS[y].column} IS NULL"), bound, window.base_ns,
-                                 SECOND, window.columns)
-        times = whole(lacking["c"]) + window.base_ns // SECOND
-        more = [times, np.full(len(times), WITHOUT), whole(lacking["n"])]
-        columns = [np.append(held, extra) for held, extra in zip(columns, more, strict=True)]
-    kinds = (np.int64, np.uint32, np.uint64)
-    table = pa.table([held.astype(kind) for held, kind in zip(columns, kinds, strict=True)], schema=SCHEMAS["map"])
-    return Sums(added([table], "map"), "map", width, None if y == "offset" else BITS)
+    form = form_of(statistic, counted=False)
+    asked = Asked(y, window.base_ns, SECOND, conditions, bound, None, None, grid, statistic.entry.weight)
+    counts = count(engine, asked)
+    found = {"count" if form == "map" else "amount": counts}
+    if form == "weighed":
+        # what moved the bytes is counted as well: how many I/Os they are can be told then
+        found["count"] = count(engine, replace(asked, weight="count", conditions=(*conditions, f"NOT ({asked.lacking})")))
+    tables = []
+    for name, cells in found.items():
+        fine = cells.coarser(steps=COARSER) if isinstance(grid, LogLinear) else cells
+        columns = {"time_s": fine.t0_ns // SECOND + fine.column, "index": fine.index, name: fine.count}
+        if counts.without_y:
+            lacking = over_time.sums(engine, Statistic("io", "ops" if name == "count" else "bytes"), (*conditions, f"({asked.lacking})"),
+                                     bound, window.base_ns, SECOND, window.columns)
+            times = whole(lacking["c"]) + window.base_ns // SECOND
+            more = {"time_s": times, "index": np.full(len(times), WITHOUT), name: whole(lacking["n"])}
+            columns = {each: np.append(held, more[each]) for each, held in columns.items()}
+        none = np.zeros(len(columns["time_s"]))
+        tables.append(pa.table([columns.get(field.name, none).astype(field.type.to_pandas_dtype()) for field in SCHEMAS[form]],
+                               schema=SCHEMAS[form]))
+    return Sums(added(tables, form), form, width, None if y == "offset" else BITS)
 
 
 def _numbers(engine: Engine, window: Window, statistic: Statistic, conditions: tuple[str, ...], bound: dict[str, Any]) -> Sums:

@@ -1,7 +1,8 @@
 """The files of kept statistics: Parquet, sorted so that alike numbers lie together, with what they are in the key `iolab`.
 
-Three forms. `map`: `time_s`, `index` (of the bucket), `count`. `numbers`: `time_s`, `key`, `amount`. `growth`, of counters: `time_s`,
-`object`, `part`, `amount` (in the statistic's unit times seconds), `over` (what to divide it by), `covered` and `broken` (seconds).
+Four forms. `map`: `time_s`, `index` (of the bucket), `count`. `weighed`: the same, and their bytes as `amount`. `numbers`:
+`time_s`, `key`, `amount`. `growth`, of counters: `time_s`, `object`, `part`, `amount` (in the statistic's unit times seconds), `over` (what
+to divide it by), `covered` and `broken` (seconds).
 `time_s` is the start of the second, minute or hour. Rows of one time and place may stand in several files, or twice in one: they add up.
 """
 
@@ -21,22 +22,25 @@ from ...errors import FormatError
 from ...recording.layout import replacing, telling
 from ...recording.maps import WITHOUT
 
-Form: TypeAlias = Literal["map", "numbers", "growth"]
+Form: TypeAlias = Literal["map", "weighed", "numbers", "growth"]
 
 KEY = "iolab"
 SCHEMA = 1
 
 _TIME = pa.field("time_s", pa.int64(), nullable=False)
 _WORD = pa.dictionary(pa.int32(), pa.string())
+_AMOUNT = pa.field("amount", pa.int64(), nullable=False)
+_MAP = (_TIME, pa.field("index", pa.uint32(), nullable=False), pa.field("count", pa.uint64(), nullable=False))
 SCHEMAS: Mapping[str, pa.Schema] = {
-    "map": pa.schema([_TIME, pa.field("index", pa.uint32(), nullable=False), pa.field("count", pa.uint64(), nullable=False)]),
-    "numbers": pa.schema([_TIME, pa.field("key", _WORD), pa.field("amount", pa.int64(), nullable=False)]),
+    "map": pa.schema(_MAP),
+    "weighed": pa.schema([*_MAP, _AMOUNT]),
+    "numbers": pa.schema([_TIME, pa.field("key", _WORD), _AMOUNT]),
     "growth": pa.schema([_TIME, pa.field("object", _WORD, nullable=False), pa.field("part", _WORD, nullable=False),
                          *(pa.field(name, pa.float64(), nullable=False) for name in ("amount", "over", "covered", "broken"))]),
 }
 """A key that is null: the rest, beyond the largest names of a segment."""
 
-_PLACES = {"map": ("index",), "numbers": ("key",), "growth": ("object", "part")}
+_PLACES = {"map": ("index",), "weighed": ("index",), "numbers": ("key",), "growth": ("object", "part")}
 _ENCODINGS = {"time_s": "DELTA_BINARY_PACKED", "count": "BYTE_STREAM_SPLIT", "amount": "BYTE_STREAM_SPLIT"}
 
 

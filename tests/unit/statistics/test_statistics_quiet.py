@@ -1,0 +1,127 @@
+"""Recordings in which nothing happened: that is an answer, with the time in which it did not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from iolab.cli.main import run
+from iolab.clock import FakeClock
+from iolab.errors import FormatError, IolabError
+from iolab.heatmap.figure import Layout, Named, panels
+from iolab.heatmap.model import View
+from iolab.recording.counts import HeatCounts
+from iolab.recording.recording import Recording
+from iolab.recording.writer import RecordingWriter
+from iolab.statistics.answers import Series, Stack
+from iolab.statistics.available import available
+from iolab.statistics.follow import Follower
+from iolab.statistics.kept.answering import span_of
+from iolab.statistics.names import parse
+from iolab.statistics.query import heat, query
+from iolab.statistics.who import Rectangle, who
+from support.recordings import SECOND, START, events
+
+
+def quiet(place: Path, *, sources: dict[str, Any] | None = None, syscalls: int = 0, first: float = 0) -> Recording:
+    """Three seconds of which the block layer tells nothing, but perhaps system calls."""
+    clock = FakeClock(START)
+    writer = RecordingWriter.create(place, host="here", clock="realtime", origin={"kind": "record"}, system=clock,
+                                    sources={"block": {}, "syscall": {}} if sources is None else sources)
+    clock.sleep(3)
+    if syscalls:
+        writer.append_events(events(syscalls, 1, start_ns=START + round(first * SECOND), per_s=100, source="syscall"))
+    writer.tick(START + 3 * SECOND)
+    writer.close()
+    return Recording(place)
+
+
+@pytest.mark.parametrize("name", ["io.ops", "io.bytes", "file.ops"])
+def test_no_io_is_zero_over_the_time_that_was_recorded(tmp_path: Path, name: str) -> None:
+    found = query(quiet(tmp_path / "r"), name, interval_ns=SECOND)
+    assert isinstance(found, Series)
+    assert (found.t0_ns, found.values.tolist(), found.total, found.mean) == (START, [0, 0, 0], 0, 0)
+    stack = query(Recording(tmp_path / "r"), f"{name}[process]", interval_ns=SECOND)
+    assert isinstance(stack, Stack)
+    assert (stack.keys, stack.total, stack.covered_ns) == ([], 0, 3 * SECOND)
+
+
+@pytest.mark.parametrize("y", ["latency", "queue", "offset", "size"])
+@pytest.mark.parametrize("scale", ["log", "linear"])
+def test_its_maps_are_empty_and_drawn(tmp_path: Path, y: str, scale: Any) -> None:
+    counts = heat(quiet(tmp_path / "r"), y)
+    assert (counts.events, counts.window) == (0, (0, 300))
+    [panel] = panels([Named("r", counts.framed())], View(scale), Layout(100, 60, 1))
+    assert panel.heading.startswith("r: 0 I/Os over 3 s")
+    assert (panel.columns, int(panel.cells.counts.sum()), panel.gaps, panel.unrecorded) == (100, 0, (), ())
+    assert panel.frame.low < panel.frame.high
+
+
+def test_commands_draw_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = str(quiet(tmp_path / "r").path)
+    for words in (["query", place, "io.ops[latency]"], ["heatmap", place]):
+        assert run(words) == 0
+        assert "r: 0 I/Os over 3 s" in " ".join(capsys.readouterr().out.split()).replace("r io.ops[latency]", "r")
+    for name in ("map.svg", "map.html"):
+        assert run(["heatmap", place, "-o", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).stat().st_size > 1000
+    capsys.readouterr()
+    # conditions that nothing meets leave a map of nothing, which is no picture
+    assert run(["query", place, "io.ops[op=read][latency]"]) == 3
+    assert "no I/O meets the conditions" in capsys.readouterr().err
+    assert run(["query", place, "io.ops", "--from", "1s", "--to", "2s", "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["first_ns"], told["until_ns"], told["total"]) == (START + SECOND, START + 2 * SECOND, 0)
+
+
+def test_who_follow_and_catalogue(tmp_path: Path) -> None:
+    recording = quiet(tmp_path / "r")
+    assert (who(recording, "latency", Rectangle()).inside, span_of(recording)) == (0, (START, START + 3 * SECOND - 1))
+    told = Follower(recording, parse("io.ops"), interval_ns=SECOND, clock=FakeClock(START), said=print)
+    pieces = [piece.answer for piece in told.pieces()]
+    assert [value for each in pieces if isinstance(each, Series) for value in each.values.tolist()] == [0, 0, 0]
+    can = {each.entry.name: each.source for each in available(recording)}
+    assert (can["io.ops"], can["file.bytes"], can["app.ops"], can["cpu.utilization"]) == ("block", "syscall", "", "")
+
+
+def test_a_device_at_rest_is_not_told_by_system_calls(tmp_path: Path) -> None:
+    recording = quiet(tmp_path / "r", syscalls=100, first=1)
+    calls, ios = query(recording, "file.ops"), query(recording, "io.ops")
+    assert isinstance(calls, Series)
+    assert isinstance(ios, Series)
+    assert calls.total > 0
+    assert (ios.total, ios.source) == (0, "block")
+    assert ios.notes == ("events of block; there are those of syscall as well",)
+
+
+def test_what_was_not_recorded_is_no_zero(tmp_path: Path) -> None:
+    for place, sources in (("r", {"counters": {}}), ("s", {"block": {"format": "blktrace"}})):
+        recording = quiet(tmp_path / place, sources=sources)
+        with pytest.raises(IolabError) as error:
+            query(recording, "io.ops")
+        assert isinstance(error.value, FormatError)
+
+
+def test_a_time_begins_where_the_events_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`show` counts marks from the first event; what is kept, of whole seconds, began earlier."""
+    from iolab.statistics.kept.manage import add
+
+    recording = quiet(tmp_path / "r", syscalls=100, first=1.25)
+    add(recording.path, ["file.ops"], backfill=True, now_ns=START + 3 * SECOND)
+    first = Recording(recording.path).summary().first_ns
+    assert span_of(Recording(recording.path)) == Recording(recording.path).span()
+    assert run(["query", str(recording.path), "file.ops", "--from", "0s", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["first_ns"] == first == START + round(1.25 * SECOND)
+
+
+def test_a_utilization_of_nothing_is_drawn_as_well() -> None:
+    from iolab.recording.grids import Linear
+
+    none = np.zeros(0, dtype=np.int64)
+    counts = HeatCounts("utilization", START, SECOND, Linear(0, 1), none, none, none, window=(0, 5))
+    [panel] = panels([Named("r", counts.framed())], View("linear"), Layout(100, 60, 1))
+    assert (panel.columns, panel.frame.low, panel.frame.high) == (5, 0, 100)
