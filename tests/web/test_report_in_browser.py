@@ -230,6 +230,8 @@ def test_nothing_sticks_out(visit: Any, width: int) -> None:
     page = visit("#metric=all", viewport={"width": width, "height": 800})
     page.locator(".section .chart svg").last.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    gates = page.locator("table.reasons")
+    assert gates.evaluate("table => table.scrollWidth <= table.parentElement.clientWidth")
     page.evaluate("location.hash = '#run=0001-00000000'")
     page.locator("dialog.panel .evidence").wait_for()
     box = page.locator("dialog.panel").bounding_box()

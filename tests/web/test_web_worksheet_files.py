@@ -225,6 +225,23 @@ def test_what_is_kept_is_managed(browser: Any, tmp_path: Path) -> None:
         expect(page.locator(".problem")).to_contain_text("io.nothing")
 
 
+def test_what_was_removed_is_gone_until_it_is_back(browser: Any, tmp_path: Path) -> None:
+    recorded(tmp_path / "rec", seconds=20).close()
+    desk = desk_in(Store([tmp_path / "rec"]), tmp_path / "data", tmp_path / "alerts.jsonl")
+    with serving(desk) as found, visited(browser, f"{found.url}{part(OP)}", allowed=("status of 409",)) as page:
+        drawn(page, OP)
+        settled(page)
+        (tmp_path / "rec").rename(tmp_path / "elsewhere")
+        page.click("#closer")
+        expect(page.locator(".problem")).to_have_text(re.compile("^rec: is gone"))
+        expect(page.locator("#reading")).to_contain_text("2023-11-14")
+        page.reload()
+        expect(page.locator(".problem")).to_have_text(re.compile("^rec: is gone"))
+        (tmp_path / "elsewhere").rename(tmp_path / "rec")
+        expect(page.locator(".problem")).to_have_count(0)
+        drawn(page, OP)
+
+
 def test_alerts_are_sentences(open_page: Any) -> None:
     page = open_page()
     page.wait_for_selector(".welcome")
@@ -238,13 +255,17 @@ def test_alerts_are_sentences(open_page: Any) -> None:
     row = page.locator('li[data-alert="too busy"]')
     expect(row).to_contain_text("io.ops")
     expect(row).to_contain_text("100")
+    # the next one can be typed at once
+    expect(page.get_by_label("Name")).to_be_focused()
     picture(page, "alerts")
     row.get_by_role("button", name="Change").click()
     page.get_by_label("Direction").select_option("falls below")
     page.get_by_role("button", name="Save").click()
     expect(row).to_contain_text("below")
+    expect(row.get_by_role("button", name="Change")).to_be_focused()
     row.get_by_role("button", name="Delete").click()
     row.wait_for(state="detached")
+    expect(page.get_by_label("Name")).to_be_focused()
 
 
 def test_marks_of_runs_lead_to_the_report_and_back(browser: Any, tmp_path: Path) -> None:

@@ -15,8 +15,11 @@ from support.worksheet import add, drawn, frame, part, picture, settled
 
 pytestmark = pytest.mark.real
 
-LATENCY, OP = "io.ops[latency]", "io.ops[op]"
+LATENCY, OP, BYTES = "io.ops[latency]", "io.ops[op]", "io.bytes[process]"
 FEWEST_BYTES = 300 * 1000
+FITS = """each => [each, ...each.children].every(part => part.getBoundingClientRect().right <= innerWidth)
+    && each.scrollWidth <= each.clientWidth"""
+"""Whether nothing of it is cut off."""
 
 
 def test_light_dark_narrow_and_large(open_page: Any) -> None:
@@ -34,6 +37,41 @@ def test_light_dark_narrow_and_large(open_page: Any) -> None:
     page = open_page(at)
     page.click("#theme")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+@pytest.mark.parametrize("width", [800, 1100, 1280])
+def test_the_time_is_read_whole(open_page: Any, width: int) -> None:
+    page = open_page(part(OP, recording="<b>rec"), width=width)
+    drawn(page, OP)
+    page.evaluate("document.querySelector('#reading strong').textContent = 'the last 1 234 seconds'")
+    assert page.locator("#reading").evaluate(FITS)
+
+
+def test_nothing_is_cut_where_it_is_narrow(open_page: Any) -> None:
+    page = open_page(part(LATENCY, BYTES, recording="<b>rec"), width=390, height=1400)
+    for statistic in (LATENCY, BYTES):
+        drawn(page, statistic)
+    settled(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.locator("#reading").evaluate(FITS)
+    outside = """each => [...each.querySelectorAll('*')].filter(
+        part => part.getBoundingClientRect().right > each.getBoundingClientRect().right).map(part => part.outerHTML)"""
+    assert frame(page, LATENCY).evaluate(outside) == []
+    picture(page, "telephone")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_change_has_room_for_its_name_and_its_share(open_page: Any, width: int) -> None:
+    page = open_page(part(BYTES, recording="<b>rec"), width=width)
+    drawn(page, BYTES)
+    page.click("#compare")
+    changes = page.locator(".changes .value.change")
+    changes.first.wait_for()
+    settled(page)
+    changes.locator(".by").evaluate_all("all => all.forEach(each => { each.textContent = '▲ 0.0042 %'; })")
+    cut = "all => all.filter(each => each.scrollWidth > each.clientWidth).map(each => each.textContent)"
+    assert changes.locator(".name, .number").evaluate_all(cut) == []
+    assert changes.evaluate_all(cut) == []
 
 
 def test_the_bundle_is_small() -> None:

@@ -1,5 +1,5 @@
 import { h, render } from "preact";
-import type { ThemeColours } from "./generated/heatmap";
+import type { ThemeColours } from "./generated/maps";
 import { page } from "./model/heatmap";
 import { followMarks } from "./model/marks";
 import { begin } from "./model/session";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { fill, geometry } from "../src/canvas/cells";
 import type { DrawnMap, Layers } from "../src/generated/api";
-import type { SparseCounts } from "../src/generated/heatmap";
+import type { SparseCounts } from "../src/generated/maps";
 import { decodeHeat } from "../src/model/binary";
 
 interface Cell {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { pixelRows, pixelsOf } from "../src/canvas/bitmap";
 import { type Cells, fill, geometry, plus } from "../src/canvas/cells";
 import type { Axis } from "../src/canvas/spaces";
-import type { SparseCounts } from "../src/generated/heatmap";
+import type { SparseCounts } from "../src/generated/maps";
 
 const axis: Axis = { low: 0, high: 80, scale: "linear" };
 const bounds = Array.from({ length: 9 }, (_, i) => 10 * i);

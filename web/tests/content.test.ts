@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Content } from "../src/canvas/content";
 import type { DrawnMap, Layers, StackAnswer } from "../src/generated/api";
-import type { HeatMapCounts, HeatMapGroup, PartCounts, SparseCounts } from "../src/generated/heatmap";
+import type { HeatMapCounts, HeatMapGroup, PartCounts, SparseCounts } from "../src/generated/maps";
 import { Refusal } from "../src/model/ask";
 import { EMPTY, type GraphSpec, graphOf, sheet } from "../src/model/worksheet";
 import { mark, zoomTo } from "../src/views/graph/acts";
@@ -86,6 +86,7 @@ describe("a content", () => {
 			events: 9,
 			notes: [],
 			gaps: [],
+			window: null,
 		},
 		group: { ...drawnGroup, maps: [drawnMap] },
 	};

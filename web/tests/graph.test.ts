@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Look, Part } from "../src/canvas/heat";
 import type { Node, StatisticFacts } from "../src/generated/api";
-import type { SparseCounts } from "../src/generated/heatmap";
+import type { SparseCounts } from "../src/generated/maps";
 import { graphOf } from "../src/model/worksheet";
 import { branchOf, devices, slices } from "../src/views/graph/branches";
 import { chosen, layerKeys } from "../src/views/graph/contents";
@@ -124,6 +124,7 @@ describe("modes of a map", () => {
 describe("the left panel", () => {
 	const look = (counts: SparseCounts): Look => ({
 		blank: [],
+		window: null,
 		about: "",
 		group: {
 			y: "latency",

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { fill, geometry } from "../src/canvas/cells";
 import { changeOf } from "../src/canvas/changes";
 import { axisOf, Heat, type Look, nothingHeld } from "../src/canvas/heat";
-import type { HeatMapCounts, HeatMapGroup, SparseCounts } from "../src/generated/heatmap";
+import type { HeatMapCounts, HeatMapGroup, SparseCounts } from "../src/generated/maps";
 
 const COLUMNS = 100;
 const box = { left: 0, top: 0, width: 400, height: 200 };
@@ -51,6 +51,7 @@ const group: HeatMapGroup = {
 };
 const look: Look = {
 	blank: [[8, 9]],
+	window: [-1, 12],
 	about: "io.ops[latency]",
 	group,
 	map,
@@ -71,6 +72,7 @@ describe("a heat map over time", () => {
 		const heat = new Heat(look, nothingHeld());
 		expect([heat.origin, heat.interval, heat.columns]).toEqual([5_000_000, 1000, 100]);
 		expect(heat.hatched).toEqual([[8000, 9000]]);
+		expect(heat.answered).toEqual([-1000, 12_000]);
 		expect(heat.idle).toEqual([[3000, 5000]]);
 		expect(heat.lost).toEqual([[7, 2]]);
 	});

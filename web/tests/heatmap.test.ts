@@ -21,7 +21,7 @@ import {
 	zoomSpan,
 } from "../src/canvas/spaces";
 import { linearTicks, logTicks, quantity, type Unit } from "../src/canvas/ticks";
-import type { HeatMapCounts, HeatMapGroup } from "../src/generated/heatmap";
+import type { HeatMapCounts, HeatMapGroup } from "../src/generated/maps";
 import { who } from "../src/model/who";
 
 describe("what Python does as well", () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { CellMaps, HeatMapCounts, MapCell, RunMap } from "../src/generated/report";
+import type { HeatMapCounts } from "../src/generated/maps";
+import type { CellMaps, MapCell, RunMap } from "../src/generated/report";
 import { groupOf, repetitions } from "../src/model/maps";
 
 const map = (label: string, columns: number): HeatMapCounts => ({

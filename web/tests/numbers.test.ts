@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ceiling, columnsIn, layersOf, mostOf, OTHERS, runs, stacked } from "../src/canvas/lines";
+import { ceiling, columnsIn, layersOf, mostOf, OTHERS, runs, stacked, valuesOf } from "../src/canvas/lines";
 import { chosenLayers, Numbers } from "../src/canvas/numbers";
 import type { SeriesAnswer, StackAnswer } from "../src/generated/api";
 
@@ -127,6 +127,17 @@ describe("numbers over time", () => {
 		expect(made.hatched).toEqual([[1e9, 2e9]]);
 		expect(made.lost).toEqual([[1, 7]]);
 		expect(new Numbers({ ...look, answer: series }).hatched).toEqual([[0, 1e9]]);
+	});
+
+	it("of a stack in which nobody did anything are answered, as 0", () => {
+		const nobody = { ...stack, keys: [], others: null, total: 0, mean: 0 };
+		const found = new Numbers({ ...look, answer: nobody });
+		expect([found.answered, found.hatched, found.layers]).toEqual([[0, 3e9], [], []]);
+		const t0_ns = 1.7e18;
+		const cut = { ...nobody, t0_ns, until_ns: t0_ns + 2.5e9 };
+		expect(valuesOf(cut)).toEqual([0, 0, 0]);
+		expect(valuesOf({ ...cut, until_ns: t0_ns + 3e9 + 256 })).toEqual([0, 0, 0]);
+		expect(valuesOf({ ...cut, covered_ns: 0 })).toEqual([null, null, null]);
 	});
 
 	it("rescale to what is highlighted", () => {

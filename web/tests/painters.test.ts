@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
-import { inside, joined } from "../src/canvas/frame";
+import { awaited, inside, joined } from "../src/canvas/frame";
 import { flooring, leastOf, valuesOf } from "../src/canvas/lines";
 import type { Numbers } from "../src/canvas/numbers";
 import type { DrawnMap, PercentilesAnswer, StackAnswer, StatisticFacts } from "../src/generated/api";
@@ -16,7 +16,7 @@ const fact = (name: string): StatisticFacts => ({
 		name,
 		about: "",
 		covers: "",
-		unit: "1/s",
+		unit: name.endsWith(".bytes") ? "B/s" : "1/s",
 		source: "block",
 		sources: [],
 		counted: false,
@@ -32,7 +32,7 @@ const fact = (name: string): StatisticFacts => ({
 });
 
 beforeEach(() => {
-	catalogue.value = [fact("io.ops")];
+	catalogue.value = [fact("io.ops"), fact("io.bytes")];
 });
 
 describe("a painter", () => {
@@ -44,6 +44,8 @@ describe("a painter", () => {
 	it("is chosen by the kind of the statistic, and by whether its values add up", () => {
 		expect(paintersOf("io.ops[latency]", "map", false)).toEqual(["heat", "percentiles", "line"]);
 		expect(paintersOf("io.ops[offset]", "map", false)).toEqual(["heat", "line"]);
+		// percentiles are of I/Os, not of the bytes that they moved
+		expect(paintersOf("io.bytes[latency]", "map", false)).toEqual(["heat", "line"]);
 		expect(paintersOf("io.ops[op]", "stack", true)).toEqual(["stack", "line"]);
 		expect(paintersOf("io.ops[op]", "stack", false)).toEqual(["line", "stack"]);
 		expect(paintersOf("io.ops", "series", false)).toEqual([]);
@@ -64,6 +66,8 @@ describe("a painter", () => {
 		expect(asks("io.ops[op=read][latency]", "line")).toEqual(["io.ops[op=read]", "true"]);
 		expect(asks("io.ops[latency]", "percentiles")).toEqual(["io.ops[latency]", "percentiles"]);
 		expect(asks("io.ops[offset]", "percentiles")).toEqual(["io.ops[offset]", "true"]);
+		expect(asks("io.bytes[latency]", "percentiles")).toEqual(["io.bytes[latency]", "true"]);
+		expect(asks("io.bytes[latency]", "line")).toEqual(["io.bytes", "true"]);
 		expect(asks("io.ops[op]", "line")).toEqual(["io.ops[op]", "true"]);
 	});
 });
@@ -231,6 +235,21 @@ describe("time of which nothing is recorded", () => {
 			[2, 3],
 			[4, 5],
 		]);
+	});
+
+	it("is what is not answered yet where it is neither answered nor blank", () => {
+		fc.assert(
+			fc.property(spans, fc.integer({ min: -50, max: 50 }), fc.integer({ min: 1, max: 60 }), (given, from, length) => {
+				const blank = given.map(([first, long]): [number, number] => [first, first + long]);
+				const found = awaited([0, 20], { from, to: from + length }, blank);
+				const holds = (each: readonly (readonly [number, number])[], at: number) =>
+					each.some(([first, to]) => at >= first && at < to);
+				for (let at = -60.5; at < 120; at++) {
+					const shown = at >= from && at < from + length;
+					expect(holds(found, at)).toBe(shown && !holds([...blank, [0, 20]], at));
+				}
+			}),
+		);
 	});
 });
 

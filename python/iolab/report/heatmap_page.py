@@ -84,9 +84,10 @@ def group_of(view: View, maps: Sequence[Named], percentiles: bool, *, steps: int
         steps += 1
         coarse = [each.coarser(steps=steps) for each in full]
     shown = alike(coarse)
-    held = [each for each in shown if len(each.count)]
-    grid = held[0].grid
-    first, last = min(int(each.index.min()) for each in held), max(int(each.index.max()) for each in held)
+    grid = next((each for each in shown if len(each.count)), shown[0]).grid
+    usual = grid.index(frame.low if frame.low >= 1 else 0)
+    first = min((int(each.index.min()) for each in shown if len(each.count)), default=usual)
+    last = max((int(each.index.max()) for each in shown if len(each.count)), default=usual)
     least = max(float(grid.bounds(first, first)[0]), 0.5)
     # linear axes of the page begin at zero, so its rows do
     first = 0 if isinstance(grid, LogLinear) else min(first, grid.index(frame.low))
@@ -95,7 +96,7 @@ def group_of(view: View, maps: Sequence[Named], percentiles: bool, *, steps: int
     one = full[0]
     lined = one.y != "offset" and one.weight == "count"
     return HeatMapGroup(
-        y=one.y, title=words.TITLES[one.y], unit=UNITS[one.y], weight=one.weight, interval_ns=held[0].interval_ns,
+        y=one.y, title=words.TITLES[one.y], unit=UNITS[one.y], weight=one.weight, interval_ns=shown[0].interval_ns,
         columns=columns, bounds=grid.bounds(first, last).tolist(), y_scale=view.y_scale, color=view.color, low=frame.low, high=frame.high,
         least=min(least, frame.low) if view.y_scale == "log" else least,
         crops=[(share, frame_of(over_time, View(view.y_scale, share)).high) for share in CROPS],

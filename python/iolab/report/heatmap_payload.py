@@ -68,7 +68,7 @@ class HeatMapGroup(Model):
     y: Literal["latency", "offset", "size", "queue", "utilization"]
     title: str
     unit: Literal["ns", "B", ""]
-    weight: Literal["count", "time"]
+    weight: Literal["count", "time", "bytes"]
     interval_ns: float
     columns: int
     bounds: list[float]

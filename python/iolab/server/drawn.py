@@ -49,4 +49,4 @@ def _drawn(asked: Statistic, counts: HeatCounts, named: Named, lines: bool, writ
 
     group = group_of(view_of(counts), [named], percentiles=False, joined=int(lines), written=measured) if len(counts.count) else None
     return DrawnMap(statistic=str(asked), t0_ns=counts.t0_ns, interval_ns=counts.interval_ns, events=counts.events,
-                    notes=list(counts.assumptions), gaps=list(counts.gaps), group=group)
+                    notes=list(counts.assumptions), gaps=list(counts.gaps), window=counts.window, group=group)

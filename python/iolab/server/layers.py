@@ -106,4 +106,5 @@ def _positive(counts: HeatCounts) -> HeatCounts:
 
 
 def _with_cells(whole: HeatCounts, cells: HeatCounts) -> HeatCounts:
-    return replace(whole, column=cells.column, index=cells.index, count=cells.count, events=cells.total)
+    return replace(whole, column=cells.column, index=cells.index, count=cells.count,
+                   events=cells.total if whole.weight == "count" else whole.events)

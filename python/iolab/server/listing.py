@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import IolabError
 from ..recording.ingest import source_of
-from ..recording.trace import Trace
 from ..statistics.available import available
 from ..statistics.coverage import covered
 from ..statistics.fields import MAPPED
@@ -33,11 +32,11 @@ def recordings(store: Store, words: Words) -> Recordings:
 
 def facts_of(store: Store, name: str) -> RecordingFacts:
     """One of them."""
-    opened = store.open(name)
-    kind = "trace" if isinstance(opened, Trace) else "recording"
+    trace = store.is_trace(name)
     try:
-        return _of_trace(store, name) if isinstance(opened, Trace) else _of_recording(store, name)
+        return _of_trace(store, name) if trace else _of_recording(store, name)
     except IolabError as error:
+        kind: Literal["trace", "recording"] = "trace" if trace else "recording"
         return RecordingFacts(name=name, kind=kind, host="", clock="trace", live=False, first_ns=None, last_ns=None, events={}, samples={},
                               problem=error.message)
 

@@ -157,7 +157,8 @@ class StackAnswer(OverTime):
 
 
 class HeatAnswer(Whole):
-    """Counts by column of time and by value: four lists of one length; low <= value < high in `unit`.
+    """Counts by column of time and by value: four lists of one length; low <= value < high in `unit`. `weight`: what `count` holds, I/Os
+    or the bytes that they moved; `events` are I/Os.
 
     gaps: (first, one past the last) column in which nothing was recorded.
     """
@@ -168,6 +169,7 @@ class HeatAnswer(Whole):
     interval_ns: int
     y: str
     unit: Literal["ns", "B", ""]
+    weight: Literal["count", "time", "bytes"]
     events: int
     without_y: int
     filtered: int
@@ -215,6 +217,7 @@ class DrawnMap(Whole):
     """A heat map made ready for the page's canvas. `group` is null where no event has such a value.
 
     gaps: (first, one past the last) column in which nothing was recorded; they may reach beyond the columns, to either side.
+    window: (first, one past the last) column of the time that is answered for, null where that is not known.
     """
 
     kind: Literal["map"] = "map"
@@ -224,6 +227,7 @@ class DrawnMap(Whole):
     events: int
     notes: list[str]
     gaps: list[tuple[int, int]]
+    window: tuple[int, int] | None
     group: HeatMapGroup | None
 
 
@@ -274,7 +278,7 @@ class Share(Model):
 
 
 class DimensionShares(Model):
-    """The values of a field, those first whose share inside exceeds that outside by most; `left`: how many more there are."""
+    """The values of a field, those first whose share inside is the furthest from that outside; `left`: how many more there are."""
 
     field: str
     telling: float
@@ -375,7 +379,7 @@ class Losses(Whole):
 
 class Tick(Whole):
     """Once a second in the stream: how far a recording is. `state`: "recording", "waiting" for the probe, "ended", or "" of what was not
-    recorded live. lost, suspended (with the reason): by source, as the recorder says."""
+    recorded live. lost, suspended (with the reason): by source, as the recorder says. problem: why it can't be read now, else empty."""
 
     recording: str
     state: str
@@ -386,6 +390,7 @@ class Tick(Whole):
     lost: dict[str, int]
     suspended: dict[str, str]
     bytes: int | None
+    problem: str
 
 
 ANSWERS: dict[str, type[Model]] = {each.__name__: each for each in (

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from ..report.schema import typescript
+from ..report.schema import maps_schema, typescript
 from . import binary
 from .alert import ALERTS
 from .compared import COMPARED
@@ -58,7 +58,7 @@ def document() -> dict[str, Any]:
 def write(root: Path) -> list[Path]:
     """Write the document and the types below `root`; returns their paths."""
     texts = {SCHEMA_FILE: json.dumps(document(), indent=2, ensure_ascii=False) + "\n",
-             TYPES_FILE: typescript(_schemas("#/$defs/{model}")).replace(
+             TYPES_FILE: typescript(_schemas("#/$defs/{model}"), maps_schema()["$defs"]).replace(
                  "`python -m iolab.report.schema` from the payload's models", "`make generate` from the service's models")}
     for path, text in texts.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

@@ -16,9 +16,12 @@ NAMES = ("p50", "p90", "p99", "max", "mean")
 
 
 def percentiles(asked: Statistic, counts: HeatCounts) -> PercentilesAnswer:
-    """The lines of a map. UsageError for offsets, which are addresses."""
+    """The lines of a map. UsageError for offsets, which are addresses, and for bytes."""
     if counts.y == "offset":
         raise UsageError("offsets are addresses, and have no percentiles", where="drawn", hint="drawn=true is the map itself")
+    if counts.weight != "count":
+        raise UsageError(f"percentiles are of I/Os, not of {asked.entry.measure}", where="drawn",
+                         hint=f"ask for {asked.group}.ops, or drawn=true")
     check_size(len(NAMES) * counts.columns)
     lines = overlays.lines(counts, counts.columns, SHARES)
     over = overlays.lines(counts.coarser(columns=max(1, counts.columns)), 1, SHARES)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from ..errors import FormatError, UsageError
-from ..recording.layout import is_recording
+from ..errors import FormatError, ResultsError, UsageError
+from ..recording.layout import FACTS, is_recording
 from ..recording.opened import open_events
 from ..recording.recording import Recording
 from ..recording.trace import STDIN, Summary, Trace
@@ -21,6 +21,10 @@ Opened: TypeAlias = "Trace | Recording"
 
 class NotServed(UsageError):
     """There is nothing of that name."""
+
+
+class Gone(ResultsError):
+    """What has that name was removed or moved since the service began; it is served again once it is back."""
 
 
 class Store:
@@ -57,11 +61,22 @@ class Store:
         """What is served, in the order it was given."""
         return list(self._paths)
 
-    def open(self, name: str) -> Opened:
-        """What has that name; NotServed where nothing has."""
+    def is_trace(self, name: str) -> bool:
+        """Whether what has that name is a trace, not a recording; NotServed where nothing has."""
         if name not in self._paths:
             raise NotServed(f"there is no recording '{name[:80]}'", hint=f"there are {', '.join(self._paths)}")
-        if name in self._traces:
+        return name in self._traces
+
+    def open(self, name: str) -> Opened:
+        """What has that name; NotServed where nothing has, Gone where it is no longer in its place."""
+        trace, path = self.is_trace(name), self._paths[name]
+        try:
+            (path if trace else path / FACTS).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise Gone("is gone: it was removed or moved", where=path) from None
+        except OSError:
+            pass  # who reads it says why that can't be
+        if trace:
             return self._traces[name]
         held: dict[str, Recording] = self._held.__dict__.setdefault("recordings", {})
         if name not in held:

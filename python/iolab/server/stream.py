@@ -87,11 +87,11 @@ class Streams:
             begun = time.monotonic()
             try:
                 tick = await self._pool.run(partial(tick_of, self.store, recording))
-                state = (tick.last_ns, tuple(tick.events.items()), tick.state, tick.live)
+                state = (tick.last_ns, tuple(tick.events.items()), tick.state, tick.live, tick.problem)
                 if state != before or quiet >= _QUIET:
                     yield event("tick", tick)
                     quiet = 0
-                if state != before:
+                if state != before and not tick.problem:
                     for statistic in statistics:
                         yield await self._shared(state, recording, statistic, window, words)
                 before = state
@@ -173,13 +173,13 @@ def event(name: str, data: Model) -> str:
 def tick_of(store: Store, name: str) -> Tick:
     """How far a recording is now."""
     facts = facts_of(store, name)
-    recording = store.recording(name)
-    status = {} if recording is None else status_of(store.path(name))
+    status = {} if store.is_trace(name) else status_of(store.path(name))
     size, suspended = status.get("bytes"), status.get("suspended")
     return Tick(
         recording=name, live=facts.live, first_ns=facts.first_ns, last_ns=facts.last_ns, events=facts.events, lost=counts(status, "lost"),
         state=str(status.get("state", "")) if facts.live else "ended" if status else "", bytes=size if isinstance(size, int) else None,
-        suspended={str(key): str(words) for key, words in suspended.items()} if isinstance(suspended, dict) else {})
+        suspended={str(key): str(words) for key, words in suspended.items()} if isinstance(suspended, dict) else {},
+        problem=facts.problem)
 
 
 def stream_path(streams: Streams) -> Callable[[Request], Any]:

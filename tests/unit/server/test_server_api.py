@@ -10,8 +10,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from iolab.cli.main import run
+from iolab.server.app import application
+from iolab.server.guard import Door
 from iolab.server.routes import ROUTES
-from support.recordings import START
+from support.recordings import SECOND, START
+from support.service import TOKEN, recorded
 
 STATISTICS = ["io.ops", "io.bytes[op=write]", "io.ops[device]", "io.ops[op=read,write][process]", "io.ops[latency]",
               "io.ops[latency>=100us][size]", "io.ops[device=sda][offset]", "io.ops[queue]"]
@@ -65,6 +68,14 @@ def test_a_drawn_map_has_every_count(client: TestClient) -> None:
     assert drawn["kind"] == "map"
     assert sum(drawn["group"]["maps"][0]["cells"]["counts"]) == sum(plain["count"])
     assert asked(client, "query", recording="rec", statistic="io.ops[latency>=1h][latency]", drawn="true")["group"] is None
+
+
+def test_a_drawn_map_tells_the_time_that_it_answers_for(client: TestClient) -> None:
+    words = {"recording": "rec", "statistic": "io.ops[latency>=5ms][latency]", "drawn": "true", "interval": "10ms"}
+    part = asked(client, "query", **words, **{"from": str(START + 2 * SECOND), "to": str(START + 3 * SECOND)})
+    first, past = part["window"]
+    assert part["group"]["columns"] < past - first == 100
+    assert (part["t0_ns"] + first * 10_000_000, part["t0_ns"] + past * 10_000_000) == (START + 2 * SECOND, START + 3 * SECOND)
 
 
 def test_what_is_served_and_what_can_be_asked(client: TestClient) -> None:
@@ -145,4 +156,24 @@ def test_what_became_damaged_is_listed_with_its_problem(tmp_path: Path) -> None:
     assert facts.problem
     assert facts.first_ns is None
     path.unlink()
-    assert recordings(store, {}).recordings[0].problem.startswith("can't be read")
+    assert recordings(store, {}).recordings[0].problem.startswith("is gone")
+
+
+def test_what_was_removed_is_gone_until_it_is_back(tmp_path: Path) -> None:
+    from iolab.server.store import Store
+    from iolab.server.stream import tick_of
+
+    recorded(tmp_path / "rec").close()
+    store = Store([tmp_path / "rec"])
+    with TestClient(application(store, Door(["127.0.0.1"], 8750, token=TOKEN)), base_url="http://127.0.0.1:8750",
+                    headers={"authorization": f"Bearer {TOKEN}"}) as client:
+        before = asked(client, "query", statistic="io.ops[op]")
+        (tmp_path / "rec").rename(tmp_path / "elsewhere")
+        for path in ("query?statistic=io.ops", "statistics", "losses", "who?statistic=io.ops[latency]"):
+            answer = client.get(f"/api/v1/{path}")
+            assert (answer.status_code, answer.json()["error"]) == (409, "is gone: it was removed or moved")
+        assert client.get("/api/v1/recordings").json()["recordings"][0]["problem"] == "is gone: it was removed or moved"
+        assert tick_of(store, "rec").problem == "is gone: it was removed or moved"
+        (tmp_path / "elsewhere").rename(tmp_path / "rec")
+        assert tick_of(store, "rec").problem == ""
+        assert asked(client, "query", statistic="io.ops[op]") == before

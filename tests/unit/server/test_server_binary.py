@@ -62,7 +62,7 @@ def drawn(data: bytes) -> dict[str, Any]:
     return head
 
 
-@pytest.mark.parametrize("statistic", ["io.ops[latency]", "io.ops[op=write][offset]", "io.ops[latency>=1h][latency]"])
+@pytest.mark.parametrize("statistic", ["io.ops[latency]", "io.ops[op=write][offset]", "io.ops[latency>=1h][latency]", "io.bytes[size]"])
 def test_binary_maps_hold_what_json_holds(statistic: str, client: TestClient) -> None:
     words = {"recording": "rec", "statistic": statistic, "interval": "1s"}
     answer = client.get("/api/v1/query", params=words, headers=BINARY)

@@ -1,6 +1,7 @@
 import type { Changes } from "../generated/api";
-import type { ThemeColours } from "../generated/heatmap";
+import type { ThemeColours } from "../generated/maps";
 import { steps } from "./bitmap";
+import { Compared } from "./compared";
 import type { Content, Words } from "./content";
 import type { Frame } from "./frame";
 import { ceiling, columnsIn, type Layer, mostOf, type Plot, paintLayer, runs } from "./lines";
@@ -40,27 +41,16 @@ export function pairsOf({ answer, highlights, mode, colour, all }: Omit<BesideLo
 }
 
 /** Two parts of time over each other: a line for this one, a dashed one for that one; of a single pair what lies between is in colour. */
-export class Beside implements Content {
-	readonly origin: number;
-	readonly interval: number;
-	readonly columns: number;
-	readonly hatched: [number, number][];
-	readonly compared = true;
-	readonly idle = [];
-	readonly lost = [];
+export class Beside extends Compared implements Content {
 	readonly cells = null;
 	readonly pairs: Pair[];
 	#high = 1;
 
 	constructor(readonly look: BesideLook) {
-		const { answer } = look;
-		this.pairs = pairsOf(look);
-		this.origin = answer.from_ns;
-		this.interval = answer.interval_ns;
-		this.columns = answer.columns;
-		const { values, other_values } = answer.whole;
+		const { values, other_values } = look.answer.whole;
 		const lacks = values.map((value, c) => (value === null || (other_values[c] ?? null) === null ? 1 : null));
-		this.hatched = runs(lacks).map(([from, to]) => [from * this.interval, to * this.interval]);
+		super(look.answer, runs(lacks));
+		this.pairs = pairsOf(look);
 	}
 
 	get axis(): Axis {
@@ -93,7 +83,7 @@ export class Beside implements Content {
 	}
 
 	legend(context: CanvasRenderingContext2D, box: Box, colours: ThemeColours): void {
-		const left = box.left + box.width + 10;
+		const left = box.left + box.width + 8;
 		context.textAlign = "left";
 		context.textBaseline = "middle";
 		for (const [i, words] of ["this time", "that time"].entries()) {
@@ -103,11 +93,11 @@ export class Beside implements Content {
 			context.setLineDash(i === 0 ? [] : [4, 3]);
 			context.beginPath();
 			context.moveTo(left, y);
-			context.lineTo(left + 18, y);
+			context.lineTo(left + 12, y);
 			context.stroke();
 			context.setLineDash([]);
 			context.fillStyle = colours.text;
-			context.fillText(words, left + 24, y);
+			context.fillText(words, left + 16, y);
 		}
 	}
 

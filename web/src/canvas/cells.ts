@@ -1,4 +1,4 @@
-import type { HeatMapGroup, SparseCounts } from "../generated/heatmap";
+import type { HeatMapGroup, SparseCounts } from "../generated/maps";
 import { joinedRows, placeOf } from "./rows";
 import { type Area, type Axis, type Span, toPosition, type YScale } from "./spaces";
 

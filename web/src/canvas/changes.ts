@@ -1,7 +1,8 @@
 import type { Difference } from "../generated/api";
-import type { HeatMapGroup, SparseCounts, ThemeColours } from "../generated/heatmap";
+import type { HeatMapGroup, SparseCounts, ThemeColours } from "../generated/maps";
 import { bitmapOf, steps } from "./bitmap";
 import { type Cells, fill, geometry, type Shape, spotAt } from "./cells";
+import { Compared } from "./compared";
 import type { Content, Words } from "./content";
 import type { Frame } from "./frame";
 import { pixel } from "./hues";
@@ -9,7 +10,7 @@ import { paintLegend } from "./legend";
 import { paintBitmap, valueTicks } from "./paint";
 import { type Kind, type Scale, scaleOf } from "./scale";
 import type { Axis, Box, Span } from "./spaces";
-import type { Tick } from "./ticks";
+import { type Tick, UNITS } from "./ticks";
 
 /** How a difference of two parts of time is painted. */
 export interface ChangesLook {
@@ -17,7 +18,7 @@ export interface ChangesLook {
 	group: HeatMapGroup;
 	axis: Axis;
 	kind: Kind;
-	/** How a cell is said: I/Os per second more or less, and the counts of both. */
+	/** How a cell is said: I/Os (or bytes) per second more or less, and the counts of both. */
 	words: (cell: { change: number; count: number; other: number }) => Words;
 	row: (low: number, high: number) => Words;
 }
@@ -25,26 +26,15 @@ export interface ChangesLook {
 const CELL = { wide: 2, high: 3 };
 
 /** The map of one part of time less that of another: blue where there was less, orange where there was more. */
-export class Changes implements Content {
-	readonly origin: number;
-	readonly interval: number;
-	readonly columns: number;
-	readonly hatched: [number, number][];
-	readonly compared = true;
-	readonly idle = [];
-	readonly lost: readonly [number, number][] = [];
+export class Changes extends Compared implements Content {
 	readonly axis: Axis;
 	#scale: Scale | null = null;
 	#cells: Cells | null = null;
 	#of: Cells[] = [];
 
 	constructor(readonly look: ChangesLook) {
-		const { answer } = look;
-		this.origin = answer.from_ns;
-		this.interval = answer.interval_ns;
-		this.columns = answer.columns;
+		super(look.answer, look.answer.gaps);
 		this.axis = look.axis;
-		this.hatched = answer.gaps.map(([from, to]) => [from * this.interval, to * this.interval]);
 	}
 
 	get cells(): Cells | null {
@@ -80,7 +70,7 @@ export class Changes implements Content {
 			scale,
 			palette: steps(colours.signed),
 			signed: true,
-			time: false,
+			unit: UNITS[this.look.group.weight],
 			lines: [],
 			lift: 0,
 		});

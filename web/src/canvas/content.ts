@@ -1,4 +1,4 @@
-import type { ThemeColours } from "../generated/heatmap";
+import type { ThemeColours } from "../generated/maps";
 import type { Cells } from "./cells";
 import type { Frame } from "./frame";
 import type { Axis, Box, Span } from "./spaces";
@@ -15,6 +15,8 @@ export interface Content {
 	readonly origin: number;
 	readonly interval: number;
 	readonly columns: number;
+	/** The span that is answered for, null where that is not known: beside it nothing is known yet. */
+	readonly answered: Readonly<[number, number]> | null;
 	/** Spans in which nothing was recorded: of two times that are compared, of one of them. */
 	readonly hatched: readonly Readonly<[number, number]>[];
 	readonly compared: boolean;

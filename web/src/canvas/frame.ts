@@ -1,4 +1,4 @@
-import type { ThemeColours } from "../generated/heatmap";
+import type { ThemeColours } from "../generated/maps";
 import { type Area, type Axis, type Box, type Span, toPosition, xPixel, yPixel } from "./spaces";
 import type { Tick } from "./ticks";
 
@@ -7,6 +7,13 @@ export const FONT =
 	"11px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', 'Liberation Sans', Arial, sans-serif";
 /** Room around a plot, for its axes and its legend. */
 export const MARGINS = { left: 84, right: 92, top: 6, bottom: 26 };
+/** The same where a canvas is no wider than a telephone. */
+const FEW = { ...MARGINS, left: 64, right: 78 };
+const NARROW = 480;
+
+/** Room around the plot of a canvas so wide. */
+export const marginsOf = (width: number): typeof MARGINS => (width < NARROW ? FEW : MARGINS);
+
 /** Height of the strip of losses under a plot. */
 export const STRIP = 10;
 
@@ -76,6 +83,42 @@ export function paintBlank(
 ): void {
 	paintHatch(context, frame, inside(spans, frame.span));
 	paintWords(context, frame, spans, words);
+}
+
+/** Apart from each other, in px. */
+const DOTS = 8;
+
+/** Dot spans of which there is no answer, and say why: what is white there isn't known to be zero. */
+export function paintAwaited(
+	context: CanvasRenderingContext2D,
+	frame: Frame,
+	spans: readonly Readonly<[number, number]>[],
+	words: string,
+): void {
+	const { box, span, colours } = frame;
+	context.fillStyle = colours.faint;
+	context.beginPath();
+	for (const [from, to] of inside(spans, span)) {
+		const right = xPixel(box, span, to);
+		for (let x = Math.ceil(xPixel(box, span, from) / DOTS) * DOTS; x < right; x += DOTS)
+			for (let y = box.top + (x % (2 * DOTS)) / 2; y < box.top + box.height; y += DOTS) context.rect(x, y, 1, 1);
+	}
+	context.fill();
+	paintWords(context, frame, spans, words);
+}
+
+/** Of what is shown the time beside what is answered, but for what is blank. */
+export function awaited(
+	answered: Readonly<[number, number]>,
+	span: Span,
+	blank: readonly Readonly<[number, number]>[],
+): [number, number][] {
+	const known = joined(inside([...blank, answered], span));
+	const ends = [span.from, ...known.flat(), span.to];
+	return ends.flatMap((end, i): [number, number][] => {
+		const next = ends[i + 1] ?? end;
+		return i % 2 === 0 && next > end ? [[end, next]] : [];
+	});
 }
 
 /** Shade spans without any I/O though some was due, and say so. */
@@ -198,8 +241,8 @@ export function paintTimes(
 	context.strokeStyle = colours.faint;
 	context.lineWidth = 1;
 	context.textBaseline = "top";
-	context.textAlign = "right";
-	context.fillText(day, box.left - 38, foot + 8);
+	context.textAlign = "left";
+	context.fillText(day, Math.max(0, box.left - 38 - context.measureText(day).width), foot + 8);
 	context.textAlign = "center";
 	context.beginPath();
 	for (const tick of ticks) {

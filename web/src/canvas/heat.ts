@@ -1,4 +1,4 @@
-import type { HeatMapCounts, HeatMapGroup, SparseCounts, ThemeColours } from "../generated/heatmap";
+import type { HeatMapCounts, HeatMapGroup, SparseCounts, ThemeColours } from "../generated/maps";
 import { bitmapOf, type Paint, steps } from "./bitmap";
 import { type Cells, fill, geometry, plus, spotAt, wholeAxis } from "./cells";
 import type { Content, Words } from "./content";
@@ -10,7 +10,7 @@ import { paintOverlays } from "./overlays";
 import { paintBitmap, valueTicks } from "./paint";
 import { type Kind, type Scale, scaleOf } from "./scale";
 import type { Axis, Box, Span, YScale } from "./spaces";
-import type { Tick } from "./ticks";
+import { type Tick, UNITS } from "./ticks";
 
 /** A key of a map with its own counts. */
 export interface Part {
@@ -23,6 +23,8 @@ export interface Part {
 export interface Look {
 	/** Columns in which nothing was recorded, (first, one past the last). */
 	blank: readonly Readonly<[number, number]>[];
+	/** (First, one past the last) column that is answered for, null where that is not known. */
+	window: Readonly<[number, number]> | null;
 	/** What the map is of: a look at something else has its own axis and scale. */
 	about: string;
 	group: HeatMapGroup;
@@ -64,6 +66,7 @@ export class Heat implements Content {
 	readonly origin: number;
 	readonly interval: number;
 	readonly columns: number;
+	readonly answered: [number, number] | null;
 	readonly hatched: [number, number][];
 	readonly compared = false;
 	readonly idle: [number, number][];
@@ -82,6 +85,7 @@ export class Heat implements Content {
 			from * this.interval,
 			past * this.interval,
 		];
+		this.answered = look.window && times(look.window);
 		this.hatched = look.blank.map(times);
 		this.idle = look.map.gaps.map(times);
 		this.lost = look.map.lost;
@@ -152,7 +156,7 @@ export class Heat implements Content {
 			scale: this.scale,
 			palette: this.look.parts.length > 0 ? greys(steps(colours.palette)) : steps(colours.palette),
 			signed: false,
-			time: group.weight === "time",
+			unit: UNITS[group.weight],
 			lines: overlays ? group.lines : [],
 			lift: map.lost.length > 0 ? 8 : 0,
 		});

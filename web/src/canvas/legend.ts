@@ -1,15 +1,15 @@
-import type { ThemeColours } from "../generated/heatmap";
+import type { ThemeColours } from "../generated/maps";
 import { FONT } from "./frame";
 import { countAt, type Scale } from "./scale";
 import type { Box } from "./spaces";
-import { quantity } from "./ticks";
+import { quantity, type Unit } from "./ticks";
 
-/** What a map's colours say. `lines`: names of the overlays that are drawn. `lift`: room kept free at the foot. */
+/** What a map's colours say. `unit`: of what its cells hold. `lines`: names of the overlays that are drawn. `lift`: room kept free at the foot. */
 export interface Legend {
 	scale: Scale;
 	palette: readonly string[];
 	signed: boolean;
-	time: boolean;
+	unit: Unit;
 	lines: readonly string[];
 	lift: number;
 }
@@ -19,7 +19,7 @@ export function paintLegend(
 	context: CanvasRenderingContext2D,
 	box: Box,
 	colours: ThemeColours,
-	{ scale, palette, signed, time, lines, lift }: Legend,
+	{ scale, palette, signed, unit, lines, lift }: Legend,
 ): void {
 	const x = box.left + box.width + 14;
 	const tall = Math.max(20, Math.min(120, box.height - 60));
@@ -33,7 +33,7 @@ export function paintLegend(
 	context.textAlign = "left";
 	context.textBaseline = "middle";
 	for (const place of [0, 0.5, 1]) {
-		context.fillText(legendText(scale, signed ? 2 * place - 1 : place, signed, time), x + 17, foot - place * tall);
+		context.fillText(legendText(scale, signed ? 2 * place - 1 : place, signed, unit), x + 17, foot - place * tall);
 	}
 	context.fillStyle = colours.faint;
 	context.textBaseline = "alphabetic";
@@ -44,12 +44,12 @@ export function paintLegend(
 	}
 }
 
-function legendText(scale: Scale, level: number, signed: boolean, time: boolean): string {
+function legendText(scale: Scale, level: number, signed: boolean, unit: Unit): string {
 	if (signed && level === 0) return "0";
 	const count = countAt(scale, Math.abs(level));
 	if (Number.isNaN(count)) return "";
-	const text = time
-		? quantity(count, "ns", 3)
+	const text = unit
+		? quantity(count, unit, 3)
 		: quantity(count < 10 && signed ? count : Math.round(count), "", signed ? 3 : 9);
 	return signed ? `${level > 0 ? "+" : "-"}${text}` : text;
 }

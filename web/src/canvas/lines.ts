@@ -9,7 +9,15 @@ export type Numbered = SeriesAnswer | StackAnswer | PercentilesAnswer;
 /** The values over time of an answer's first line, which say how many columns it has. */
 export function valuesOf(answer: Numbered): readonly (number | null)[] {
 	if (answer.kind === "series") return answer.values;
-	return (answer.keys[0] ?? (answer.kind === "stack" ? answer.others : null))?.values ?? [];
+	if (answer.kind === "percentiles") return answer.keys[0]?.values ?? [];
+	return (answer.keys[0] ?? answer.others)?.values ?? nothingOf(answer);
+}
+
+/** The values of a stack in which nobody did anything: 0, unless nothing was recorded. */
+function nothingOf({ t0_ns, until_ns, interval_ns, covered_ns }: StackAnswer): (number | null)[] {
+	// times since 1970 are some hundred ns off
+	const columns = Math.ceil((until_ns - t0_ns) / interval_ns - Math.min(0.5, 1000 / interval_ns));
+	return Array(Math.max(0, columns)).fill(covered_ns > 0 ? 0 : null);
 }
 
 /** A number over time with its colour; null where nothing was recorded. */

@@ -1,4 +1,4 @@
-import type { ThemeColours } from "../generated/heatmap";
+import type { ThemeColours } from "../generated/maps";
 import type { Content, Words } from "./content";
 import type { Frame } from "./frame";
 import {
@@ -56,6 +56,7 @@ export class Numbers implements Content {
 	readonly origin: number;
 	readonly interval: number;
 	readonly columns: number;
+	readonly answered: [number, number];
 	readonly hatched: [number, number][];
 	readonly compared = false;
 	readonly lost: readonly [number, number][];
@@ -78,6 +79,7 @@ export class Numbers implements Content {
 		this.interval = answer.interval_ns;
 		const values = valuesOf(answer);
 		this.columns = values.length;
+		this.answered = [0, this.columns * this.interval];
 		// a percentile is lacking as well where there was no I/O
 		const blank = answer.kind === "percentiles" ? answer.gaps : gapsOf(values);
 		this.hatched = blank.map(([from, to]) => [from * this.interval, to * this.interval]);

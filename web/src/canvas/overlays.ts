@@ -1,4 +1,4 @@
-import type { HeatMapCounts, HeatMapGroup, OverlayLevel } from "../generated/heatmap";
+import type { HeatMapCounts, HeatMapGroup, OverlayLevel } from "../generated/maps";
 import type { Frame } from "./frame";
 import { type Axis, type Span, xPixel, yPixel } from "./spaces";
 

@@ -1,4 +1,4 @@
-import type { HeatMapCounts, HeatMapGroup, ThemeColours } from "../generated/heatmap";
+import type { HeatMapCounts, HeatMapGroup, ThemeColours } from "../generated/maps";
 import { bitmapOf, steps } from "./bitmap";
 import type { Cells } from "./cells";
 import {
@@ -18,7 +18,7 @@ import { paintLegend } from "./legend";
 import { paintOverlays } from "./overlays";
 import type { Scale } from "./scale";
 import { type Area, type Axis, type Box, type Span, xPixel } from "./spaces";
-import { linearTicks, logTicks } from "./ticks";
+import { linearTicks, logTicks, UNITS } from "./ticks";
 
 /** Everything that one map's picture depends on. */
 export interface Picture {
@@ -58,7 +58,7 @@ export function paint(context: CanvasRenderingContext2D, picture: Picture): void
 	paintTimes(context, frame, times, box.top + box.height + strip);
 	const lines = picture.lines && !signed ? group.lines : [];
 	const lift = strip > 0 ? 8 : 0;
-	paintLegend(context, box, colours, { scale, palette, signed, time: group.weight === "time", lines, lift });
+	paintLegend(context, box, colours, { scale, palette, signed, unit: UNITS[group.weight], lines, lift });
 }
 
 /** Draw the picture of cells where they lie in time, without smoothing. */

@@ -1,4 +1,4 @@
-import type { ThemeColours } from "../generated/heatmap";
+import type { ThemeColours } from "../generated/maps";
 import type { Content } from "./content";
 import type { Box, Span } from "./spaces";
 

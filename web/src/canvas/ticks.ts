@@ -4,6 +4,9 @@
  */
 export type Unit = "ns" | "B" | "";
 
+/** The unit of what a map's cells hold; counts have none. */
+export const UNITS = { count: "", time: "ns", bytes: "B" } as const satisfies Record<string, Unit>;
+
 export interface Tick {
 	value: number;
 	label: string;

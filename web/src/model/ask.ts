@@ -1,3 +1,4 @@
+import { signal } from "@preact/signals";
 import type { DrawnMap, PercentilesAnswer, Problem, SeriesAnswer, StackAnswer, Tick } from "../generated/api";
 import { decodeHeat, MEDIA_TYPE } from "./binary";
 import { messageOf } from "./errors";
@@ -34,6 +35,10 @@ export function question(path: string, words: Words): string {
 	return text ? `${path}?${text}` : path;
 }
 
+/** How often what is served could not be read: it may be damaged, or gone. */
+export const unread = signal(0);
+const UNREAD = 409;
+
 /** An address of the service. */
 export const address = (path: string, words: Words): string => `/api/v1/${question(path, words)}`;
 
@@ -65,13 +70,18 @@ export async function ask<T>(path: string, words: Words = {}, signal?: AbortSign
 		return decoded<T>(await response.arrayBuffer(), mapped, response.status);
 	} catch (error) {
 		known.delete(name);
-		throw error;
+		if (!(error instanceof Refusal) || error.status !== UNREAD) throw error;
+		unread.value++;
+		throw new Refusal(UNREAD, unreadWords(words.recording, error.message));
 	} finally {
 		const left = (underWay.get(name) ?? 1) - 1;
 		if (left > 0) underWay.set(name, left);
 		else underWay.delete(name);
 	}
 }
+
+/** Why a recording can't be read, with its name. */
+export const unreadWords = (name: Words[string], words: string): string => (name ? `${name}: ${words}` : words);
 
 /** A body as what it says. What can't be read is refused: asked again it would be the same. */
 function decoded<T>(body: ArrayBuffer, mapped: boolean, status: number): T {

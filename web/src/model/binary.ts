@@ -1,5 +1,5 @@
 import type { DrawnMap, Layers } from "../generated/api";
-import type { SparseCounts } from "../generated/heatmap";
+import type { SparseCounts } from "../generated/maps";
 
 /** Heat maps in this form come as arrays of numbers, which are read where they lie; docs/reference/api.md describes it byte by byte. */
 export const MEDIA_TYPE = "application/vnd.iolab.heat";

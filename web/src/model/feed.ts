@@ -2,7 +2,7 @@ import { effect, type Signal, untracked } from "@preact/signals";
 import { AGAIN, ask, type Drawable, question, Refusal, type Words } from "./ask";
 import { intervalOf, snapped } from "./columns";
 import { following, streamedSeconds, TOP } from "./following";
-import { type Held, heldOf, keepOnly, show, unreachable } from "./held";
+import { forgetAsked, type Held, heldOf, keepOnly, show, unreachable } from "./held";
 import { askedOf, drawnOf } from "./painters";
 import { type GraphSpec, sheet, spanOf } from "./worksheet";
 
@@ -52,6 +52,12 @@ export function feed(): () => void {
 	return () => {
 		for (const end of ends) end();
 	};
+}
+
+/** Ask for all graphs again, whatever was asked before. */
+export function askAnew(): void {
+	forgetAsked();
+	untracked(renew);
 }
 
 /** Ask for each graph whose question is another one than before. */

@@ -4,7 +4,8 @@ import { intervalOf } from "./columns";
 import { forgetAsked, heldOf, refusal, show, unreachable } from "./held";
 import { inlined } from "./offline";
 import { hasPercentiles } from "./painters";
-import { type GraphSpec, MOST, recordings, SECOND, sheet, tick } from "./worksheet";
+import { heardTick } from "./served";
+import { type GraphSpec, MOST, recordings, SECOND, sheet } from "./worksheet";
 
 /** Keys of a breakdown that an answer names; the rest is added up. */
 export const TOP = 30;
@@ -54,11 +55,7 @@ function heard(back: () => void): Heard {
 	return {
 		tick: (now) => {
 			unreachable.value = false;
-			tick.value = now;
-			if (now.live) return;
-			recordings.value = recordings.value.map((each) =>
-				each.name === now.recording ? { ...each, live: false } : each,
-			);
+			heardTick(now);
 		},
 		answer: (answer) => {
 			for (const spec of followed()) {

@@ -2,7 +2,8 @@ import { computed, type Signal, signal } from "@preact/signals";
 import { type Cells, fill, geometry, minus } from "../canvas/cells";
 import { type Kind, type Scale, scaleOf } from "../canvas/scale";
 import type { Area, Axis, Span } from "../canvas/spaces";
-import type { HeatMapGroup, HeatMapPage, ThemeColours } from "../generated/heatmap";
+import type { HeatMapPage } from "../generated/heatmap";
+import type { HeatMapGroup, ThemeColours } from "../generated/maps";
 import { printing, theme } from "./theme";
 
 /** The page's document. */

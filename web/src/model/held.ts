@@ -57,9 +57,13 @@ export function show(held: Held, answer: Drawable): void {
 	held.answer.value = answer;
 }
 
+/** How often everything was to be asked anew. */
+export const forgotten = signal(0);
+
 /** Ask anew for everything. */
 export function forgetAsked(): void {
 	for (const each of all.values()) each.asked = "";
+	forgotten.value++;
 }
 
 /** Drop what is held of all graphs but these. */

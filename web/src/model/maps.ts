@@ -1,5 +1,6 @@
 import { signal } from "@preact/signals";
-import type { CellMaps, HeatMapGroup, MapCell, Maps } from "../generated/report";
+import type { HeatMapGroup } from "../generated/maps";
+import type { CellMaps, MapCell, Maps } from "../generated/report";
 import { embedded } from "./decode";
 
 /** The runs' maps: undefined until the reader comes to them, an error when they can't be unpacked. */

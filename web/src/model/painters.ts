@@ -14,17 +14,22 @@ export function isMapped(statistic: string): boolean {
 export const askedOf = ({ statistic, painter }: Painted): string =>
 	painter === "line" && isMapped(statistic) ? brokenDown(statistic, "") : statistic;
 
-/** Whether a graph shows the percentiles of its map. Offsets are addresses and have none. */
+/** Whether a map has percentiles: those are of I/Os, so maps of bytes have none, nor have offsets, which are addresses. */
+const isRanked = (statistic: string): boolean => {
+	const entry = catalogue.value.find((each) => each.name === rootOf(statistic));
+	return isMapped(statistic) && breakdownOf(statistic) !== "offset" && entry?.unit !== "B/s";
+};
+
+/** Whether a graph shows the percentiles of its map. */
 export const hasPercentiles = ({ statistic, painter }: Painted): boolean =>
-	painter === "percentiles" && isMapped(statistic) && breakdownOf(statistic) !== "offset";
+	painter === "percentiles" && isRanked(statistic);
 
 /** In which form a graph's map is asked for. */
 export const drawnOf = (spec: Painted): "true" | "percentiles" => (hasPercentiles(spec) ? "percentiles" : "true");
 
 /** The ways in which a statistic can be painted, the first by itself; `adds_up`: whether its values, where it has several, are parts of a whole. */
 export function paintersOf(statistic: string, kind: string, adds_up: boolean): Painter[] {
-	if (isMapped(statistic))
-		return breakdownOf(statistic) === "offset" ? ["heat", "line"] : ["heat", "percentiles", "line"];
+	if (isMapped(statistic)) return isRanked(statistic) ? ["heat", "percentiles", "line"] : ["heat", "line"];
 	if (kind !== "stack") return [];
 	return adds_up ? ["stack", "line"] : ["line", "stack"];
 }

@@ -6,7 +6,9 @@ import { feed } from "./feed";
 import { refusal, unreachable } from "./held";
 import { inlined } from "./offline";
 import { formatPlace, parsePlace, parseSelected } from "./place";
+import { watchReadable } from "./readable";
 import { readWorksheet } from "./reading";
+import { learn } from "./served";
 import { catalogue, cursor, facts, MOST, recordings, refused, sheet, tick, type Worksheet, whole } from "./worksheet";
 
 /** Pages besides the worksheet. */
@@ -30,6 +32,7 @@ export async function begin(): Promise<void> {
 	effect(remember);
 	effect(recover);
 	effect(refresh);
+	watchReadable(refreshed);
 	addEventListener("hashchange", () => {
 		if (location.hash !== written) follow(location.hash).catch(refuse);
 	});
@@ -48,10 +51,11 @@ function askAhead(name: string): void {
 	ahead.found.catch(() => undefined);
 }
 
-function statisticsOf(name: string): Promise<Statistics> {
+/** What a recording can answer: nothing where it is known that it can't be read (`problem`), which is said elsewhere. */
+async function statisticsOf(name: string, problem = ""): Promise<Pick<Statistics, "statistics">> {
 	const known = ahead?.name === name ? ahead.found : null;
 	ahead = null;
-	return known ?? ask<Statistics>("statistics", { recording: name });
+	return problem ? { statistics: [] } : (known ?? ask<Statistics>("statistics", { recording: name }));
 }
 
 /** Show what an address says. */
@@ -81,14 +85,14 @@ export async function choose(name: string, given?: Worksheet): Promise<void> {
 	const wish = ++wishes;
 	const found = recordings.value.find((each) => each.name === name);
 	if (name !== sheet.value.recording || catalogue.value.length === 0) {
-		const held = inlined()?.statistics ?? (await statisticsOf(name)).statistics;
+		const held = inlined()?.statistics ?? (await statisticsOf(name, found?.problem)).statistics;
 		if (wish !== wishes) return;
 		tick.value = null;
 		cursor.value = null;
 		catalogue.value = held;
 	}
 	const asked = given ?? sheet.value;
-	const past = found !== undefined && !found.live && "live" in asked.time;
+	const past = found !== undefined && !found.live && found.problem === "" && "live" in asked.time;
 	const other = asked.recording !== "" && asked.recording !== name;
 	sheet.value = { ...asked, recording: name };
 	// what is no longer recorded has no present: all of it is shown
@@ -108,6 +112,10 @@ export async function refreshCatalogue(): Promise<void> {
 		// what is known of it stays
 	}
 }
+
+/** What can be read again is shown as it is by now; of one that could not be read when it was chosen nothing is known yet. */
+const refreshed = (): Promise<void> =>
+	catalogue.peek().length > 0 ? refreshCatalogue() : choose(sheet.peek().recording).catch(refuse);
 
 const sources = computed(() =>
 	Object.keys(tick.value?.events ?? {})
@@ -149,7 +157,7 @@ function recover(): (() => void) | undefined {
 	const asking = setInterval(async () => {
 		try {
 			const found = (await ask<Recordings>("recordings")).recordings;
-			recordings.value = found;
+			learn(found);
 			unreachable.value = false;
 			refusal.value = "";
 			if (!untracked(() => facts.value) && found[0]) await choose(found[0].name);

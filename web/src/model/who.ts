@@ -1,6 +1,6 @@
 import { countInside } from "../canvas/cells";
 import type { Area } from "../canvas/spaces";
-import type { HeatMapCounts, HeatMapGroup } from "../generated/heatmap";
+import type { HeatMapCounts, HeatMapGroup } from "../generated/maps";
 
 /** A value of a dimension: its share of what the rectangle holds, and of everything else. */
 export interface Share {

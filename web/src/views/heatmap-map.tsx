@@ -6,7 +6,7 @@ import { paint, stripOf } from "../canvas/paint";
 import { areaOf, type Box, moveSpan, xTime, yValue, zoomAxis, zoomSpan } from "../canvas/spaces";
 import { quantity } from "../canvas/ticks";
 import { tooltip } from "../canvas/tooltip";
-import type { HeatMapCounts, HeatMapGroup } from "../generated/heatmap";
+import type { HeatMapCounts, HeatMapGroup } from "../generated/maps";
 import { type ChoiceSignal, colours, type Drawn, drawn, kind, span, wholeSpan } from "../model/heatmap";
 import { amount, percent, range } from "./heatmap-who";
 

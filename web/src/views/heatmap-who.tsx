@@ -1,6 +1,6 @@
 import type { Area } from "../canvas/spaces";
-import { quantity } from "../canvas/ticks";
-import type { HeatMapCounts, HeatMapGroup } from "../generated/heatmap";
+import { quantity, UNITS } from "../canvas/ticks";
+import type { HeatMapCounts, HeatMapGroup } from "../generated/maps";
 import { who } from "../model/who";
 
 /** Who is in the marked part: shares inside against outside, for each dimension that was told apart. */
@@ -42,9 +42,9 @@ export function WhoView({ group, map, area }: { group: HeatMapGroup; map: HeatMa
 	);
 }
 
-/** A count of I/Os, or the time spent in them. */
+/** A count of I/Os, the time spent in them, or the bytes that they moved. */
 export function amount(group: Pick<HeatMapGroup, "weight">, value: number): string {
-	if (group.weight === "time") return quantity(value, "ns");
+	if (group.weight !== "count") return quantity(value, UNITS[group.weight]);
 	return `${value.toLocaleString("en").replaceAll(",", " ")} I/O${Math.abs(value) === 1 ? "" : "s"}`;
 }
 

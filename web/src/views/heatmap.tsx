@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { wholeAxis } from "../canvas/cells";
 import type { Kind } from "../canvas/scale";
 import type { YScale } from "../canvas/spaces";
-import type { HeatMapGroup } from "../generated/heatmap";
+import type { HeatMapGroup } from "../generated/maps";
 import { type ChoiceSignal, colours, kind, page, span, wholeSpan } from "../model/heatmap";
 import { theme, toggleTheme } from "../model/theme";
 import { Choice, Crop, Overlays } from "./controls";

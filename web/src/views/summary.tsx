@@ -74,7 +74,7 @@ export function Verdicts() {
 			</ul>
 			{reasons.length > 0 && (
 				<section class="table">
-					<table class="reasons">
+					<table class="reasons stacked">
 						<caption>What the gates said</caption>
 						<thead>
 							<tr>

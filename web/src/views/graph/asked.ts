@@ -1,6 +1,7 @@
 import { effect, untracked } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { AGAIN, ask, question, Refusal, type Words } from "../../model/ask";
+import { forgotten } from "../../model/held";
 
 /** What is known of a question. The last answer stays until the next is there, so that nothing jumps. */
 export interface Asked<T> {
@@ -51,7 +52,7 @@ export function useAsked<T>(path: string, words: Words | null, pace: number, has
 		alive: true,
 		timer: 0 as unknown as ReturnType<typeof setTimeout>,
 	});
-	const key = words ? question(path, words) : "";
+	const key = words ? `${question(path, words)} ${forgotten.value}` : "";
 	const about = words ? aboutOf(words) : "";
 	useEffect(() => {
 		const { current } = state;

@@ -5,7 +5,7 @@ import { hueOf, REST } from "../../canvas/hues";
 import type { Numbered } from "../../canvas/lines";
 import { Numbers } from "../../canvas/numbers";
 import type { DrawnMap, Layers } from "../../generated/api";
-import type { SparseCounts } from "../../generated/heatmap";
+import type { SparseCounts } from "../../generated/maps";
 import type { Drawable } from "../../model/ask";
 import { wordsOf } from "../../model/feed";
 import { colours } from "../../model/heatmap";
@@ -133,6 +133,7 @@ function heat(spec: GraphSpec, answer: DrawnMap, layers: Layers | null): Heat | 
 	const { shown, hued } = chosen(spec.mode, map.cells, told, (part) => wanted.has(part.key));
 	const look: Look = {
 		blank: drawn.gaps,
+		window: drawn.window,
 		about: drawn.statistic,
 		group,
 		map,
@@ -147,7 +148,7 @@ function heat(spec: GraphSpec, answer: DrawnMap, layers: Layers | null): Heat | 
 		overlays: spec.overlays && group.lines.length > 0 && shown[0] === map.cells,
 		row: (low, high): Words => ({ [group.y]: rowWords(low, high, group.unit, group.y) }),
 		words: (count, inColumn, inAll): Words => ({
-			count: counted(count, group.y),
+			[group.weight]: counted(count, group),
 			share: `${percent(count / Math.max(1, inColumn))} of the column, ${percent(count / Math.max(1, inAll))} of all shown`,
 		}),
 	};

@@ -2,12 +2,14 @@ import { untracked } from "@preact/signals";
 import { dayOf, timeTicks } from "../../canvas/clock";
 import type { Content } from "../../canvas/content";
 import {
+	awaited,
 	type Frame,
 	inside,
 	joined,
 	lostBars,
-	MARGINS,
+	marginsOf,
 	paintArea,
+	paintAwaited,
 	paintBlank,
 	paintIdle,
 	paintStrip,
@@ -22,6 +24,7 @@ import { Plate } from "../../canvas/plate";
 import { type Box, type Span, xPixel } from "../../canvas/spaces";
 import { quantity } from "../../canvas/ticks";
 import { colours } from "../../model/heatmap";
+import { inlined } from "../../model/offline";
 import { unrecorded } from "../../model/recorded";
 import { cursor, type GraphSpec, hover, spanOf, whole } from "../../model/worksheet";
 import { type GraphState, type Mark, stateOf } from "./state";
@@ -93,15 +96,16 @@ export function drawingOf(
 		if (!context || width === 0) return;
 		const zoom = Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / TEXT || 1;
 		const ratio = devicePixelRatio * zoom;
-		const size = { width: Math.max(260, width / zoom), height: MARGINS.top + spec.height + STRIP + MARGINS.bottom };
+		const room = marginsOf(width / zoom);
+		const size = { width: Math.max(260, width / zoom), height: room.top + spec.height + STRIP + room.bottom };
 		sized(canvas, size, ratio, zoom);
 		const shown = untracked(() => spanOf(spec));
 		const origin = content?.origin ?? shown.from;
 		const even = (value: number) => Math.round(value * ratio) / ratio;
 		const box = {
-			left: even(MARGINS.left),
-			top: even(MARGINS.top),
-			width: even(size.width - MARGINS.left - MARGINS.right),
+			left: even(room.left),
+			top: even(room.top),
+			width: even(size.width - room.left - room.right),
 			height: even(spec.height),
 		};
 		const span = { from: shown.from - origin, to: shown.until - origin };
@@ -112,9 +116,11 @@ export function drawingOf(
 		context.fillRect(0, 0, size.width, size.height);
 		const look = { box, span, colours: theme };
 		const blank = blanks(content, origin);
-		if (marks === spec.id) tellBlank(spec.id, look, blank, content?.idle ?? []);
+		const late = content?.answered ? awaited(content.answered, span, blank) : [];
+		if (marks === spec.id) tellBlank(spec.id, look, blank, content?.idle ?? [], late);
 		within(context, box, () => {
 			if (content) paintIdle(context, look, content.idle);
+			paintAwaited(context, look, late, unanswered());
 			paintBlank(context, look, blank, content?.compared ? "one of them not recorded" : "not recorded");
 		});
 		if (content) {
@@ -180,11 +186,11 @@ export function tellOutside(id: string, content: Content): void {
 
 /** What lies above and below the axis of a map, in words. */
 function outside({ seen, axis, look }: Heat): string {
-	const { unit, y } = look.group;
+	const { unit } = look.group;
 	const share = percent(seen.above / Math.max(1, seen.total));
 	return [
-		seen.above > 0 && `${counted(seen.above, y)} (${share}) above ${quantity(axis.high, unit)}`,
-		seen.below > 0 && `${counted(seen.below, y)} below ${quantity(axis.low, unit)}`,
+		seen.above > 0 && `${counted(seen.above, look.group)} (${share}) above ${quantity(axis.high, unit)}`,
+		seen.below > 0 && `${counted(seen.below, look.group)} below ${quantity(axis.low, unit)}`,
 	]
 		.filter(Boolean)
 		.join(" · ");
@@ -205,11 +211,21 @@ export function blanksOf(): (content: Content | null, origin: number) => [number
 	};
 }
 
-/** Keep for the caption what is hatched and shaded where it can be seen: at least a pixel of it. */
-function tellBlank(id: string, { span, box }: Frame, blank: Spans, idle: Spans): void {
-	const least = (span.to - span.from) / box.width;
-	const seen = (spans: Spans) => inside(spans, span).some(([from, to]) => to - from >= least);
-	const words = [seen(blank) && "hatched: not recorded", seen(idle) && "shaded: no I/O, though some was due"];
+/** Why there is no answer of a time. */
+const unanswered = (): string => (inlined() ? "not in this file" : "not answered yet");
+
+/** What is awaited for less than so many px of time is hardly seen: what is live lacks its last second again and again. */
+const LATE = 120;
+
+/** Keep for the caption what is hatched, shaded and dotted where it can be seen: at least a pixel of it. */
+function tellBlank(id: string, { span, box }: Frame, blank: Spans, idle: Spans, late: Spans): void {
+	const seen = (spans: Spans, least = 1) =>
+		inside(spans, span).some(([from, to]) => to - from >= (least * (span.to - span.from)) / box.width);
+	const words = [
+		seen(blank) && "hatched: not recorded",
+		seen(idle) && "shaded: no I/O, though some was due",
+		seen(late, LATE) && `dotted: ${unanswered()}`,
+	];
 	stateOf(id).blank.value = words.filter(Boolean).join(" · ");
 }
 

@@ -1,10 +1,12 @@
 import { computed } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Heat } from "../../canvas/heat";
+import type { DrawnMap } from "../../generated/api";
 import type { Drawable } from "../../model/ask";
 import { answerOf, problemOf, waitsOf } from "../../model/feed";
 import { breakdownOf, rootOf } from "../../model/names";
 import { painterOf } from "../../model/painters";
+import { trouble } from "../../model/served";
 import { catalogue, type GraphSpec, sheet } from "../../model/worksheet";
 import { left, listedIn, toldKeys, useContent, useLayers } from "./contents";
 import { fieldsOf } from "./drill";
@@ -48,7 +50,8 @@ function Graph({ spec }: { spec: GraphSpec }) {
 	}, [fields]);
 	useLayoutEffect(() => () => forget(spec.id), [spec.id]);
 	const empty = answer?.kind === "map" && !answer.group;
-	const problems = [problemOf(spec).value, problem].filter(Boolean);
+	// what is wrong with all of the recording is said once
+	const problems = trouble.value ? [] : [problemOf(spec).value, problem].filter(Boolean);
 	return (
 		<div class="graph">
 			<div class="graph-head">
@@ -80,10 +83,20 @@ function Graph({ spec }: { spec: GraphSpec }) {
 /** What an answer adds up to, in words. */
 function sumOf(answer: Drawable | null): string {
 	if (!answer) return "";
-	if (answer.kind === "map") return counted(answer.events, answer.group?.y ?? "");
-	if (answer.kind === "percentiles") return counted(answer.events, answer.y);
+	if (answer.kind === "map") return mapSum(answer);
+	if (answer.kind === "percentiles") return counted(answer.events, answer);
 	const { total, mean, unit } = answer;
 	return [amount(total, unit), mean !== null && `${rate(mean, unit)} on average`].filter(Boolean).join(", ");
+}
+
+/** How many I/Os a map is of, and the bytes that they moved where it holds these. */
+function mapSum({ events, group }: DrawnMap): string {
+	const words = counted(events, { y: group?.y ?? "" });
+	if (group?.weight !== "bytes") return words;
+	const cells = group.maps[0]?.cells.counts ?? [];
+	let bytes = 0;
+	for (let k = 0; k < cells.length; k++) bytes += cells[k] ?? 0;
+	return `${words}, ${counted(bytes, group)}`;
 }
 
 function labelOf(spec: GraphSpec, answer: Drawable | null): string {

@@ -6,6 +6,7 @@ import { breakdownOf, brokenDown } from "../../model/names";
 import { edit, follows, type GraphSpec } from "../../model/worksheet";
 import { useAsked, useRested } from "./asked";
 import { type Branch, branchOf, devices, type Slice, slices, trail } from "./branches";
+import "./hierarchy.css";
 import { stateOf } from "./state";
 import { amount, percent, rate } from "./values";
 

@@ -1,6 +1,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { add, catalogue, edit, type GraphSpec } from "../../model/worksheet";
 import { rangeSteps, type Step, steps } from "./drill";
+import "./menu.css";
 import { type Opened, stateOf } from "./state";
 import { rowWords } from "./values";
 

@@ -19,7 +19,8 @@ export function Ranges({ spec, second }: { spec: GraphSpec; second: boolean }) {
 		state.items.value = [];
 	}, []);
 	if (!(content instanceof Heat)) return null;
-	const { unit, y } = content.look.group;
+	const { group } = content.look;
+	const { unit, y } = group;
 	const inside = (row: Row) => band.value !== null && row.low >= band.value.low && row.high <= band.value.high;
 	const pick = (row: Row, more: boolean) => {
 		const now = band.value;
@@ -43,7 +44,7 @@ export function Ranges({ spec, second }: { spec: GraphSpec; second: boolean }) {
 					aria-selected={inside(row)}
 					class="value"
 					tabIndex={i === 0 ? 0 : -1}
-					title={`${rowWords(row.low, row.high, unit, y)}: ${counted(row.count, y)}`}
+					title={`${rowWords(row.low, row.high, unit, y)}: ${counted(row.count, group)}`}
 					onClick={(event) => pick(row, event.shiftKey)}
 					onDblClick={() => {
 						edit(spec.id, { rows: { low: row.low, high: row.high } });
@@ -58,7 +59,7 @@ export function Ranges({ spec, second }: { spec: GraphSpec; second: boolean }) {
 					}}
 				>
 					<span class="name">{rowWords(row.low, row.high, unit, y)}</span>
-					<span class="number">{thousands(row.count)}</span>
+					<span class="number">{group.weight === "count" ? thousands(row.count) : counted(row.count, group)}</span>
 				</button>
 			))}
 		</div>

@@ -1,4 +1,5 @@
-import { quantity, type Unit } from "../../canvas/ticks";
+import { quantity, UNITS, type Unit } from "../../canvas/ticks";
+import type { HeatMapGroup } from "../../generated/maps";
 
 /** A value in its readable unit: per second, a level, or a share. */
 export function rate(value: number | null, unit: string): string {
@@ -17,11 +18,15 @@ export function amount(total: number, unit: string): string {
 	return unit === "B/s" ? quantity(total, "B") : thousands(total);
 }
 
+/** What a map is of, as far as that says what it counts. */
+type Counted = { y: string } & Partial<Pick<HeatMapGroup, "weight">>;
+
 /** A whole number in groups of three. */
 export const thousands = (count: number): string => count.toLocaleString("en").replaceAll(",", " ");
 
-/** A count of what a map holds: I/Os of most, devices or processors by utilization. */
-export function counted(count: number, y: string): string {
+/** What cells of a map hold: I/Os of most, the bytes of these, devices or processors by utilization. */
+export function counted(count: number, { y, weight = "count" }: Counted): string {
+	if (weight !== "count") return quantity(count, UNITS[weight]);
 	const unit = y === "utilization" ? "reading" : "I/O";
 	return `${thousands(count)} ${unit}${count === 1 ? "" : "s"}`;
 }

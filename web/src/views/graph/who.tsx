@@ -2,7 +2,7 @@ import { untracked } from "@preact/signals";
 import { useMemo, useState } from "preact/hooks";
 import { quantity } from "../../canvas/ticks";
 import type { DimensionShares, Who } from "../../generated/api";
-import type { HeatMapGroup } from "../../generated/heatmap";
+import type { HeatMapGroup } from "../../generated/maps";
 import type { Words } from "../../model/ask";
 import { wordsOf } from "../../model/feed";
 import { breakdownOf, filtered } from "../../model/names";
@@ -13,7 +13,8 @@ import { zoomTo } from "./acts";
 import { useAsked, useRested } from "./asked";
 import { bounds, rangeSteps } from "./drill";
 import { type Mark, stateOf } from "./state";
-import { percent, rowWords, thousands } from "./values";
+import { counted, percent, rowWords } from "./values";
+import "./who.css";
 
 /** Values of a dimension that are listed. */
 const MOST = 8;
@@ -140,8 +141,8 @@ function Shares({
 	return (
 		<div class={stale ? "who-tables stale" : "who-tables"} role="status" aria-busy={stale}>
 			<p>
-				<strong>{thousands(found.inside)} I/Os</strong> inside, {thousands(found.outside)} outside of it in the time
-				shown
+				<strong>{sumWords(found.inside, found)}</strong> inside, {sumWords(found.outside, found)} outside of it in the
+				time shown
 			</p>
 			{telling.map((dimension) => (
 				<Dimension key={dimension.field} spec={spec} mark={mark} unit={unit} dimension={dimension} />
@@ -150,6 +151,9 @@ function Shares({
 		</div>
 	);
 }
+
+/** I/Os, or the bytes that they moved. */
+const sumWords = (sum: number, { y, unit }: Who) => counted(sum, { y, weight: unit === "B" ? "bytes" : "count" });
 
 function Dimension({
 	spec,

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Alert, AlertLog, AlertState, Alerts } from "../../generated/api";
 import { ask, tell } from "../../model/ask";
 import { messageOf } from "../../model/errors";
@@ -25,6 +25,8 @@ export function AlertsPage() {
 	const [refusal, setRefusal] = useState("");
 	const [edited, setEdited] = useState<Alert | null>(null);
 	const [forms, setForms] = useState(0);
+	const home = useRef<HTMLDivElement>(null);
+	const changed = useRef("");
 	const look = async () => {
 		try {
 			setFound(await ask<Alerts>("alerts"));
@@ -39,13 +41,30 @@ export function AlertsPage() {
 		const timer = setInterval(look, EVERY);
 		return () => clearInterval(timer);
 	}, []);
+	// what had the focus goes with the form, or with the row: it is where one goes on
+	const goTo = (row: Element | null | undefined, button: string) =>
+		(row?.querySelector<HTMLElement>(button) ?? home.current?.querySelector<HTMLElement>("form input"))?.focus();
+	const rows = () => [...(home.current?.querySelectorAll<HTMLElement>("[data-alert]") ?? [])];
+	useLayoutEffect(() => {
+		if (forms > 0)
+			goTo(
+				rows().find((row) => row.dataset.alert === changed.current),
+				".change",
+			);
+	}, [forms]);
 	const drop = async (name: string) => {
 		setRefusal("");
-		await tell("DELETE", `alerts/${encodeURIComponent(name)}`).catch((error: Error) => setRefusal(error.message));
+		try {
+			await tell("DELETE", `alerts/${encodeURIComponent(name)}`);
+			const place = rows().findIndex((row) => row.dataset.alert === name);
+			goTo(rows()[place + 1] ?? rows()[place - 1], ".delete");
+		} catch (error) {
+			setRefusal(messageOf(error));
+		}
 		await look();
 	};
 	return (
-		<div class="page">
+		<div class="page" ref={home}>
 			<h2>Alerts</h2>
 			<p class="quiet">They are watched as long as this service runs.</p>
 			{[problem, refusal].filter(Boolean).map((words) => (
@@ -69,6 +88,7 @@ export function AlertsPage() {
 				alert={edited ?? fresh()}
 				commands={found?.commands ?? []}
 				saved={() => {
+					changed.current = edited?.name ?? "";
 					setEdited(null);
 					setForms(forms + 1);
 					void look();
@@ -97,10 +117,10 @@ function Row({ found, edit, drop }: { found: AlertState; edit: () => void; drop:
 				</p>
 			</div>
 			<span class="buttons">
-				<button type="button" class="small" onClick={edit}>
+				<button type="button" class="small change" onClick={edit}>
 					Change
 				</button>
-				<button type="button" class="small" onClick={drop}>
+				<button type="button" class="small delete" onClick={drop}>
 					Delete
 				</button>
 			</span>

@@ -1,8 +1,9 @@
 import { effect } from "@preact/signals";
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { refusal, unreachable } from "../../model/held";
+import { trouble } from "../../model/served";
 import { offline, view } from "../../model/session";
-import { facts, refused, sheet } from "../../model/worksheet";
+import { refused, sheet } from "../../model/worksheet";
 import { AddDialog } from "./add";
 import { AlertsPage } from "./alerts";
 import { Empty } from "./empty";
@@ -56,7 +57,8 @@ function Graphs() {
 
 /** What is wrong with all of it: without a service, without a readable recording, or a wish that was refused. */
 function Problems() {
-	const words = [refusal.value || (unreachable.value && LOST), facts.value?.problem, refused.value].filter(Boolean);
+	const unread = trouble.value && `${trouble.value}. ${UNREAD}`;
+	const words = [refusal.value || (unreachable.value && LOST), unread, refused.value].filter(Boolean);
 	return (
 		<div class="problems" role="status">
 			{words.map((each) => (
@@ -75,6 +77,8 @@ function Problems() {
 
 const LOST =
 	"The service is not reached. What is shown stays; the page tries again every two seconds and goes on by itself.";
+
+const UNREAD = "What is shown stays; the page looks again every two seconds and goes on by itself.";
 
 function title(): void {
 	document.title = [sheet.value.name, sheet.value.recording, "iolab"].filter(Boolean).join(" · ");

@@ -4,7 +4,7 @@ import { wholeAxis } from "../../canvas/cells";
 import { Changes } from "../../canvas/changes";
 import { HUES, hueOf, REST } from "../../canvas/hues";
 import { numberTicks } from "../../canvas/numbers";
-import { quantity } from "../../canvas/ticks";
+import { quantity, UNITS } from "../../canvas/ticks";
 import type { Change, Changes as ChangesAnswer, Difference } from "../../generated/api";
 import type { Words } from "../../model/ask";
 import { snapped } from "../../model/columns";
@@ -41,7 +41,7 @@ export function DifferenceView({ spec }: { spec: GraphSpec }) {
 	const map = found?.kind === "difference" ? found.group : null;
 	return (
 		<div class="graph difference">
-			<Heading times={times} mapped={found?.kind !== "changes"} />
+			<Heading times={times} mapped={found?.kind !== "changes"} bytes={map?.weight === "bytes"} />
 			{problem && <p class="problem">{problem}</p>}
 			{found && !content && <p class="quiet">Neither time holds anything to compare.</p>}
 			<div class="graph-body">
@@ -63,11 +63,21 @@ export function DifferenceView({ spec }: { spec: GraphSpec }) {
 	);
 }
 
-function Heading({ times: [now, then], mapped }: { times: readonly [string, string]; mapped: boolean }) {
+function Heading({
+	times: [now, then],
+	mapped,
+	bytes,
+}: {
+	times: readonly [string, string];
+	mapped: boolean;
+	bytes: boolean;
+}) {
 	return (
 		<h3>
 			{now} <span class="quiet">{mapped ? "less" : "beside"}</span> {then}{" "}
-			<span class="quiet">blue: less than then, orange: more{mapped && ", in I/Os a second"}</span>
+			<span class="quiet">
+				blue: less than then, orange: more{mapped && `, in ${bytes ? "bytes" : "I/Os"} a second`}
+			</span>
 		</h3>
 	);
 }
@@ -102,9 +112,9 @@ function changes(spec: GraphSpec, answer: Difference): Changes | null {
 		kind: spec.colour,
 		row: (low, high) => ({ [group.y]: rowWords(low, high, group.unit, group.y) }),
 		words: ({ change, count, other }) => ({
-			difference: `${change > 0 ? "+" : ""}${quantity(change, "")}/s`,
-			"this time": counted(count, group.y),
-			"that time": counted(other, group.y),
+			difference: `${change > 0 ? "+" : ""}${quantity(change, UNITS[group.weight])}/s`,
+			"this time": counted(count, group),
+			"that time": counted(other, group),
 		}),
 	});
 }

@@ -13,6 +13,8 @@ const WORDS: Record<string, [string, string]> = {
 export function Empty() {
 	const offered = suggestions(choicesOf(catalogue.value));
 	const here = facts.value;
+	// what can't be read holds nothing that could be chosen, and the page says why
+	if (here?.problem && offered.length === 0) return null;
 	return (
 		<div class="welcome">
 			<h2>{here?.live ? `What ${here.host || here.name} does right now` : `What ${here?.name ?? "this"} holds`}</h2>
