@@ -17,6 +17,7 @@ import sys
 import time
 import zlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 KINDS = ("hello", "events", "samples", "loss", "tick", "process", "note", "end")
@@ -96,10 +97,11 @@ def tick(now_ns: int, so_far: Mapping[str, int], lost: Mapping[str, int], cpu_ns
 
 def _main(script: Mapping[str, Any], arguments: Sequence[str]) -> int:
     monotonic_ns, ahead_ns = time.monotonic_ns(), round(script.get("set_ahead", 0) * 1e9)
-    known_ns = ahead_ns if script.get("log") and os.path.getsize(script["log"]) else 0  # noqa: PTH202
+    log = Path(script["log"]) if script.get("log") else None
+    known_ns = ahead_ns if log is not None and log.exists() and log.stat().st_size else 0
     hello_ns = time.time_ns() + known_ns
-    if script.get("log"):
-        with open(script["log"], "a", encoding="utf-8") as file:  # noqa: PTH123
+    if log is not None:
+        with log.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"pid": os.getpid(), "arguments": list(arguments), "uid": os.geteuid(), "hello_ns": hello_ns}) + "\n")
     if "refuse" in script:
         print(script["refuse"]["words"], file=sys.stderr)
