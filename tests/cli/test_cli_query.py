@@ -15,8 +15,11 @@ import pytest
 import iolab
 from iolab.api import Events
 from iolab.cli.main import run
+from iolab.clock import FakeClock
 from iolab.recording.ingest import ingest
 from iolab.recording.trace import Trace
+from iolab.recording.writer import RecordingWriter
+from support.recordings import SECOND, START, events
 
 
 @pytest.fixture
@@ -68,6 +71,16 @@ def test_a_stack(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [(each["key"], each["total"], each["values"]) for each in shown["keys"]] == [
         ("read", 10_000, [1000, 1000]), ("write", 1000, [100, 100])]
     assert shown["others"] is None
+
+
+def test_names_of_others_are_never_written_to_the_terminal_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("a\x1b]0;b\x07", "fio")
+    (tmp_path / "t.csv").write_text("time:ms,latency:us,op,process\n" + "".join(
+        f"{place},{place + 1},read,{names[place % 2]}\n" for place in range(100)))
+    for args in (("io.ops[process]",), ("io.ops[latency]", "--who", "1us..20us")):
+        out = done(capsys, "query", tmp_path / "t.csv", *args)
+        assert "a\\x1b]0;b\\x07" in out
+        assert all(line.isprintable() for line in out.splitlines())
 
 
 def test_a_map(trace: Path, recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,8 +225,8 @@ def test_a_map_shows_all_of_the_time_that_was_asked_about(tmp_path: Path, capsys
     path.write_text("time:ms,latency:us,offset:bytes,size:bytes,op\n0,100,0,4096,read\n" + "".join(
         f"{time},100,0,4096,read\n" for time in range(6000, 8000)) + "9990,100,0,4096,read\n")
     ingest(Trace(path), tmp_path / "rec")
-    for events in (path, tmp_path / "rec"):
-        for command in (("heatmap", events), ("query", events, "io.ops[latency]")):
+    for asked in (path, tmp_path / "rec"):
+        for command in (("heatmap", asked), ("query", asked, "io.ops[latency]")):
             out = done(capsys, *command, "--from", "2s", "--to", "9s")
             dense = next(line for line in out.splitlines() if "@" in line.partition("in a cell")[0])
             row = dense.partition("┤")[2] or dense.partition("│")[2]
@@ -224,3 +237,17 @@ def test_a_map_shows_all_of_the_time_that_was_asked_about(tmp_path: Path, capsys
             marked = [place for place, sign in enumerate(row) if sign in ".:-=+*#%@"]
             assert min(marked) / wide == pytest.approx(4 / 7, abs=0.05)
             assert (max(marked) + 1) / wide == pytest.approx(6 / 7, abs=0.05)
+
+
+def test_recordings_are_compared_from_their_first_io_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """However long each of them was at rest before."""
+    for rest in (1, 11):
+        with RecordingWriter.create(tmp_path / f"r{rest}", host="h", clock="realtime", origin={"kind": "record"},
+                                    system=FakeClock(START)) as writer:
+            writer.append_events(events(3000, start_ns=START + rest * SECOND, per_s=1000))
+            writer.tick(START + (rest + 4) * SECOND)
+    out = done(capsys, "heatmap", tmp_path / "r1", "--against", tmp_path / "r11", "--screen", "text")
+    difference = out[out.index("difference: "):].partition("\n")[2]
+    rows = [line.partition("┤")[2] or line.partition("│")[2] for line in difference.splitlines() if "┤" in line or "│" in line]
+    assert rows
+    assert "".join(rows).strip() == "", difference

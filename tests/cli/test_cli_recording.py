@@ -111,6 +111,21 @@ def test_a_live_recording(recording: Path, capsys: pytest.CaptureFixture[str]) -
     assert told["bytes_per_io"] > 0
 
 
+def test_what_others_wrote_is_never_written_to_the_terminal_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Command lines and labels with control characters; more command lines than a summary holds."""
+    with RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}) as writer:
+        writer.append_events(events(100))
+        writer.process(1, "fio", "fio \x1b]0;title\x07 \x9b2J \u202e é", START)
+        for pid in range(2, 101):
+            writer.process(pid, "fio", f"fio --name=job{pid}", START)
+        writer.mark("line\nof \x1b[2Jits own", START, START + SECOND, "run")
+    out, _ = done(capsys, "show", tmp_path / "r")
+    assert "command   fio: fio \\x1b]0;title\\x07 \\x9b2J \\u202e é\n" in out
+    assert "command   fio: and at least 18 more\n" in out
+    assert "mark      line\\nof \\x1b[2Jits own (run)" in out
+    assert all(line.isprintable() for line in out.splitlines())
+
+
 def test_names_that_are_no_text(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Half of a pair of UTF-16, as Python has it for a byte of a file's name that is no text."""
     for line in ({"label": "\ud800bad", "from_ns": START, "facts": {"\udc80": ["\udcff"]}, "link": "\udc80"},

@@ -82,7 +82,7 @@ const percentiles: PercentilesAnswer = {
 		y: "latency",
 		unit: "ns",
 	},
-	...{ events: 9, notes: [], lost_by_column: [], gaps: [[2, 4]] },
+	...{ events: 9, notes: [], lost_by_column: [], gaps: [[2, 4]], window: [-4, 6] },
 	keys: [
 		{ key: "p50", mean: 80_000, values: [70_000, null, null, null, 90_000] },
 		{ key: "max", mean: 40e6, values: [300_000, null, null, null, 40e6] },
@@ -101,8 +101,8 @@ describe("values that are told apart", () => {
 });
 
 describe("percentiles", () => {
-	const made = (scale: "" | "log" | "linear") => {
-		const found = contentOf({ ...graphOf("io.ops[latency]", "l"), scale }, percentiles, null, "#ccc") as Numbers;
+	const made = (scale: "" | "log" | "linear", answer = percentiles) => {
+		const found = contentOf({ ...graphOf("io.ops[latency]", "l"), scale }, answer, null, "#ccc") as Numbers;
 		found.settle({ from: 0, to: 5e9 });
 		return found;
 	};
@@ -122,6 +122,13 @@ describe("percentiles", () => {
 		expect(made("").hatched).toEqual([[2e9, 4e9]]);
 		expect(made("").at(0, 1)).toEqual({ "▸ p50": "70 µs", max: "300 µs" });
 		expect(made("").at(1e9, 1)).toEqual({ p50: "no I/O", max: "no I/O" });
+	});
+
+	it("are answered for all of the time that was asked for, where that is known", () => {
+		expect(made("").answered).toEqual([-4e9, 6e9]);
+		const nothing = { ...percentiles, keys: percentiles.keys.map((each) => ({ ...each, values: [] })) };
+		expect(made("", nothing).answered).toEqual([-4e9, 6e9]);
+		expect(made("", { ...percentiles, window: null }).answered).toBe(null);
 	});
 
 	it("are listed as those of all, or of a second", () => {

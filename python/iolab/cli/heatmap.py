@@ -83,7 +83,7 @@ def command(paths: tuple[Path, ...], ys: str, output: Path | None, where: tuple[
     for y in kinds:
         view = _view(y, crop, y_range, y_scale, color)
         groups.append((view, _maps([(label, made), *((name_of(each.path), [each]) for each in other)], y, view, wanted, read,
-                                   parts=suffix == ".html")))
+                                   parts=suffix == ".html", before=against is None or start is not None)))
     if suffix == ".html":
         assert output is not None
         from ..report.heatmap_page import build
@@ -160,8 +160,9 @@ def _read(events: Events, y: Y, more: Where | None = None, *, conditions: Where,
 
 
 def _maps(named: list[tuple[str, list[Events]]], y: Y, view: View, columns: int, reader: Callable[..., HeatCounts], *,
-          parts: bool) -> list[Named]:
-    """Counts of each set of traces added up, all on the same columns and buckets; with `parts`, also whose they are."""
+          parts: bool, before: bool) -> list[Named]:
+    """Counts of each set of traces added up, all on the same columns and buckets; with `parts`, also whose they are. `before`: whether maps
+    begin with the time that was asked about; those that are compared begin with their first I/O, where no beginning was asked for."""
     from ..heatmap.figure import Named
     from ..recording.counts import merge
     from ..recording.trace import counts_alike
@@ -180,7 +181,7 @@ def _maps(named: list[tuple[str, list[Events]]], y: Y, view: View, columns: int,
         known, left = _whose(traces, counts, partial(read, interval_ns=counts.interval_ns)) if parts and len(counts.count) else ([], [])
         if left:
             say(f"note: {label} is too large to tell {' and '.join(left)} apart in the page")
-        found.append(Named(label, counts.framed(), tuple(known)))
+        found.append(Named(label, counts.framed(before=before), tuple(known)))
     return found
 
 

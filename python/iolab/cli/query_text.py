@@ -79,13 +79,15 @@ def _series(answer: Series) -> list[str]:
 def _stack(answer: Stack, top: int) -> list[str]:
     import numpy as np
 
+    from ..recording.lines import visible
     from ..statistics.plain import averaged, largest
     from ..units import format_number, readable_unit
 
     kept, rest = largest(answer, top)
     if not any(row.mean > 0 for row in [*kept, *([rest] if rest else [])]):
         return ["nothing was counted then"]
-    rows = [*kept, *([replace(rest, key=f"{rest.keys} other{'s' if rest.keys > 1 else ''}")] if rest else [])]
+    others = [replace(rest, key=f"{rest.keys} other{'s' if rest.keys > 1 else ''}")] if rest else []
+    rows = [*(replace(row, key=visible(row.key)) for row in kept), *others]
     symbol, scale = readable_unit([row.mean for row in rows], answer.unit)
     # of things of which a mean is taken none is a share of it
     whole = math.nan if averaged(answer) else answer.mean
@@ -133,13 +135,21 @@ def _lost(answer: Series | Stack) -> list[str]:
 
     told = answer.losses
     parts = [] if told is None else [
-        f"{records(told.lost)} {'was' if told.lost == 1 else 'were'} lost" if told.lost else "",
-        f"{records(told.damaged)} could not be read" if told.damaged else "", halves(told.unpaired) if told.unpaired else ""]
-    words = ", ".join(part for part in parts if part)
+        *_counted(f"{records(told.lost)} {'was' if told.lost == 1 else 'were'} lost", told.lost, "lost" in told.unknown),
+        *_counted(f"{records(told.damaged)} could not be read", told.damaged, "damaged" in told.unknown),
+        *_counted(halves(told.unpaired), told.unpaired, "unpaired" in told.unknown)]
+    words = ", ".join(parts)
     if not answer.lost:
         return [words] if words else []
     columns = f"{len(answer.lost)} column{'' if len(answer.lost) == 1 else 's'}"
-    return [f"{words or 'an unknown number of records were lost'}: in {columns}"]
+    return [f"{words or 'an unknown number of records were lost'}: in {columns}{' in all' if len(parts) > 1 else ''}"]
+
+
+def _counted(words: str, count: int, more: bool) -> list[str]:
+    """What is said of a kind that was lost, and whether that is all of it."""
+    if not count:
+        return [words.replace("0", "an unknown number of", 1)] if more else []
+    return [f"{words}{' (and an unknown number more)' if more else ''}"]
 
 
 def _amount(value: float, unit: str) -> str:

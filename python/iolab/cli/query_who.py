@@ -36,6 +36,7 @@ def answer(opened: Trace | Recording, asked: Statistic, values: str, ends: tuple
 def text(found: Who, asked: Statistic, name: str, values: str, top: int | None) -> list[str]:
     """What to print: a table for each dimension in which inside and outside differ."""
     from ..heatmap.words import ios, number
+    from ..recording.lines import visible
 
     amount = ios if found.unit == "1" else lambda value: f"{number(value)} B"
     lines = [f"{name}: {asked}: {amount(found.inside)} within {values}, {amount(found.outside)} outside"]
@@ -46,11 +47,11 @@ def text(found: Who, asked: Statistic, name: str, values: str, top: int | None) 
         if each.telling < 0.0005:
             alike.append(each.field)
             continue
-        shown = each.values[:top or SHOWN]
-        room = max(len(each.field), 8, *(min(40, len(one.value)) for one in shown))
+        shown = [(visible(one.value), one) for one in each.values[:top or SHOWN]]
+        room = max(len(each.field), 8, *(min(40, len(value)) for value, _ in shown))
         lines.append(f"{each.field:{room}}  inside   outside   ({100 * each.telling:.0f} % apart)")
-        lines += [f"{one.value if len(one.value) <= room else '…' + one.value[1 - room:]:{room}}  {100 * one.share_inside:5.1f} %   "
-                  f"{100 * one.share_outside:5.1f} %" for one in shown]
+        lines += [f"{value if len(value) <= room else '…' + value[1 - room:]:{room}}  {100 * one.share_inside:5.1f} %   "
+                  f"{100 * one.share_outside:5.1f} %" for value, one in shown]
         left = each.left + len(each.values) - len(shown)
         if left:
             lines.append(f"and {left} more")

@@ -98,11 +98,14 @@ def _lines(summary: RecordingSummary) -> list[str]:
 
 def _commands(summary: RecordingSummary) -> list[str]:
     """What the processes that are shown were begun as: their command lines, shortened."""
+    from ..recording.summary import SHOWN
+
     lines = []
     for process in list(summary.names["process"])[:6]:
         commands = summary.commands.get(process, [])
         lines += [f"command   {process}: {textwrap.shorten(command, 110, placeholder=' ...')}" for command in commands[:2]]
-        lines += [f"command   {process}: and {len(commands) - 2} more"] if len(commands) > 2 else []
+        least = "at least " if len(commands) == SHOWN else ""
+        lines += [f"command   {process}: and {least}{len(commands) - 2} more"] if len(commands) > 2 else []
     return lines
 
 

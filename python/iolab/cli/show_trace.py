@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ..recording.lines import writable
+from ..recording.lines import visible, writable
 
 if TYPE_CHECKING:
     from ..recording.trace import Summary
@@ -34,9 +34,11 @@ def show_trace(path: Path, style: str) -> None:
 
 
 def tell(summary: S, style: str, as_json: Callable[[S], dict[str, Any]], lines: Callable[[S], list[str]]) -> None:
-    """Print a summary as JSON or as lines; names that are no text appear as in JSON."""
-    text = json.dumps(as_json(summary), indent=1, ensure_ascii=False) if style == "json" else "\n".join(lines(summary))
-    click.echo(writable(text))
+    """Print a summary as JSON or as lines; names that are no text appear as in JSON, and so do control characters."""
+    if style == "json":
+        click.echo(writable(json.dumps(as_json(summary), indent=1, ensure_ascii=False)))
+    else:
+        click.echo("\n".join(visible(line) for line in lines(summary)))
 
 
 def as_json(summary: Summary) -> dict[str, Any]:

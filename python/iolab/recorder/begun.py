@@ -21,4 +21,6 @@ def words_of_step(step_ns: int) -> str:
     seconds = abs(step_ns) / 1e9
     unit = next((name for name in ("d", "h", "min") if seconds >= UNITS[name].scale), "s")
     length = f"{format_number(seconds / UNITS[unit].scale, 3)} {unit}"
-    return f"the clock was set back by {length}" if step_ns < 0 else f"the clock went ahead by {length}: it was set, or the machine slept"
+    if step_ns < 0:
+        return f"the clock was set back by {length}; times go on by the old one until recording begins anew"
+    return f"the clock went ahead by {length}: it was set, or the machine slept"

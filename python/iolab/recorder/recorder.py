@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import IolabError, ResultsError, RunError
+from ..recording.facts import STEP_NS
 from ..recording.writer import PutOffError
 from .begun import begun_by, words_of_step
 from .budget import BudgetKeeper
@@ -16,6 +17,7 @@ from .control import Client, Control
 from .feed import Feed
 from .intake import Intake, Sink
 from .marks import mark_of
+from .moved import moved, moved_by
 from .parts import Outcome, Parts
 from .settings import Settings
 from .size import SizeWatch
@@ -28,7 +30,7 @@ _GRACE = 5.0
 _LAST_WORDS = 10.0
 """Seconds that a probe has to hand over what it has."""
 _RENEW_AFTER = 10.0
-"""Seconds between two probes that are begun because the clock was set; one that is set all the time is followed that often."""
+"""Seconds between two looks at what the clock was set by; one that is set all the time is followed that often."""
 _SAY_AGAIN = 3600.0
 """Seconds until what is put off for the same reason as before is said again."""
 
@@ -51,7 +53,8 @@ class Recorder:
         self._events_before = 0
         self._cpu_before = parts.cpu_ns()
         self._probe_cpus = 1
-        self._renewed_at = -math.inf
+        self._stepped_at = -math.inf
+        self._step_ns = self._said_ns = self._moved_ns = 0
         self._put_off: dict[str, float] = {}
 
     def stop(self, *, now: bool = False) -> None:
@@ -133,7 +136,9 @@ class Recorder:
         for frame in self._feed.pump():
             try:
                 if frame["kind"] == "hello":
-                    self._begin_again(frame)
+                    frame = self._begin_again(frame)
+                else:
+                    frame = moved(frame, self._moved_ns)
                 self._intake.take(frame)
                 if frame["kind"] == "tick":
                     self._look_at_clock(frame)
@@ -149,11 +154,14 @@ class Recorder:
         for words in self._feed.tell():
             self._notice(words)
 
-    def _begin_again(self, hello: Mapping[str, Any]) -> None:
-        """Another probe is at work."""
+    def _begin_again(self, hello: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Another probe is at work. Returns its words by the recording's time."""
         assert self._sink is not None
         assert self._intake is not None
-        begun, before = begun_by(hello), self._probe_begun
+        before = self._probe_begun
+        self._moved_ns = moved_by(before, begun_by(hello), self._intake.until_ns)
+        hello = moved(hello, self._moved_ns)
+        begun = begun_by(hello)
         self._parts.again(hello)
         self._intake.begin()
         self._feed.note_gaps(self._sink, begun.from_ns)
@@ -161,16 +169,31 @@ class Recorder:
         is_set = before.set_by(begun.monotonic_ns, begun.realtime_ns) != 0
         self.status.until_ns = begun.from_ns if is_set else max(self.status.until_ns, begun.from_ns)
         self.status.state = "recording"
+        return hello
 
     def _look_at_clock(self, tick: Mapping[str, Any]) -> None:
-        """The probe's times go on as if the clock had not been set; another probe's are right again."""
+        """The probe's times go on as if the clock had not been set. Where it went ahead, another probe's are right again; where it was set
+        back they would come twice."""
         step, now = self._probe_begun.set_by(int(tick["monotonic_ns"]), int(tick["realtime_ns"])), self._clock.monotonic()
-        if step and now - self._renewed_at >= _RENEW_AFTER:
-            self._renewed_at = now
-            words = words_of_step(step)
-            self.status.troubles.append(words)
-            self._notice(f"{words}; recording goes on by the new time")
-            self._feed.renew(words)
+        self._step_ns = step
+        if not step:
+            self._said_ns = 0
+            return
+        said = step < 0 and abs(step - self._said_ns) <= STEP_NS
+        if said or now - self._stepped_at < _RENEW_AFTER:
+            return
+        self._stepped_at, self._said_ns = now, step
+        words = words_of_step(step)
+        self.status.troubles.append(words)
+        if step < 0:
+            self._notice(words)
+            return
+        self._notice(f"{words}; recording goes on by the new time")
+        self._feed.renew(words)
+
+    def _now_ns(self) -> int:
+        """Now by the recording's time, which does not go back with the clock."""
+        return self._clock.realtime_ns() - min(self._step_ns, 0)
 
     def _tend(self) -> None:
         """Have sealed and dropped what is due. What the disk refuses is tried again later: what comes is kept meanwhile."""
@@ -246,7 +269,7 @@ class Recorder:
                 self._mark(request)
                 client.answer({"ok": True})
             elif word == "cut":
-                now = self._clock.realtime_ns()
+                now = self._now_ns()
                 if request.get("label"):
                     self._mark({"label": request["label"], "from_ns": now, "until_ns": now})
                 self._parts.cuts.append((now, client))
@@ -302,7 +325,7 @@ class Recorder:
         try:
             assert self._sink is not None
             if self._failure is None:
-                self._feed.note_gaps(self._sink, self._clock.realtime_ns(), ended=True)
+                self._feed.note_gaps(self._sink, self._now_ns(), ended=True)
                 if command is not None and code is not None:
                     self._sink.mark(command.text, command.from_ns, command.until_ns, "user", None, {"exit_code": code})
             sink, self._sink = self._sink, None

@@ -91,12 +91,13 @@ class HeatCounts:
         added = {"count": (), "time": ("latency",), "bytes": ("size",)}[self.weight]
         return " or ".join(dict.fromkeys((self.y, *added)))
 
-    def framed(self) -> HeatCounts:
-        """With all columns of the time that was asked about, also those before the first and after the last count: what a still picture
-        shows. Unchanged where that time is not known."""
+    def framed(self, *, before: bool = True) -> HeatCounts:
+        """With all columns of the time that was asked about, also those after the last count and, with `before`, those before the first:
+        what a still picture shows. Unchanged where that time is not known."""
         if self.window is None:
             return self
         first, past = self.window
+        first = first if before or not len(self.column) else 0
         shift = -min(0, first) if len(self.column) else -first
         return replace(self, t0_ns=self.t0_ns - shift * self.interval_ns, column=self.column + shift, window=(first + shift, past + shift),
                        wide=max(self.wide + shift, past + shift), gaps=tuple((start + shift, end + shift) for start, end in self.gaps),

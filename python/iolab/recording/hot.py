@@ -21,8 +21,10 @@ MOST_TRIES = 2000
 """Places behind damage at which an append is looked for."""
 
 _DIGITS = b"00000000"
-# a message begins with this, at a multiple of eight
-_BEGIN = re.compile(rb"\xff{4}")
+_EIGHTS = b"".join(re.escape(bytes([low])) for low in range(0, 256, 8))
+# a message begins with this, at a multiple of eight: four bytes of ones, and how long its metadata are, a multiple of eight as well. Ones
+# alone are in all that says which rows have a value, and would use the tries up
+_BEGIN = re.compile(rb"\xff{4}(?!\x00{4})(?=[" + _EIGHTS + rb"][\x00-\xff][\x00-\x0f]\x00)")
 # a string of a flatbuffer: its length, its bytes, a zero
 _CRC = re.compile(rb"\x08\x00\x00\x00([0-9a-f]{8})\x00")
 

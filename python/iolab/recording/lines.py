@@ -64,5 +64,10 @@ def writable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def visible(text: str) -> str:
+    """Text of others as a terminal may have it: what is not printable appears as `\\x1b`, spaces alone as they are."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
 def _shared(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return {sys.intern(name): value for name, value in pairs}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from .layout import KINDS, LOCK, MAPS, MARKS, PROCESSES, Kind, hot_file, hot_num
 from .lines import read_lines
 from .losses import damage, is_time, noted
 from .segments import MAP_NAMES, Segment, sealed_facts
+from .spans import between, in_common
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -138,13 +138,15 @@ class Recording:
     def gaps(self) -> list[tuple[int, int]]:
         """(from, until) in ns of times in which nothing was recorded at all, between sessions and after kills, ascending."""
         sessions = self.facts.sessions
-        between = ((before.get("until_ns"), after.get("from_ns")) for before, after in pairwise(sessions))
-        # the gap after a kill lies between sessions as well: as a set it is told once
-        found = {(until, begin) for until, begin in between if until is not None and begin is not None and until < begin}
-        told = [loss for loss in noted(self.path).single if loss["kind"] == "gap" and not loss["source"]]
-        starts = {start for start, _ in found}
-        return sorted(found | {(loss["from_ns"], loss["until_ns"]) for loss in told
-                               if None not in (loss["from_ns"], loss["until_ns"]) and loss["from_ns"] not in starts})
+        told = ((loss["from_ns"], loss["until_ns"]) for loss in noted(self.path).single if loss["kind"] == "gap" and not loss["source"])
+        # that after a kill begins where a session ends: sessions tell it, and what another one recorded of it
+        ends = {each.get("until_ns") for each in sessions}
+        return sorted({*between(sessions), *((first, until) for first, until in told if None not in (first, until) and first not in ends)})
+
+    def breaks(self) -> list[tuple[int, int]]:
+        """(from, until) in ns of times in which readings that follow each other don't belong together: gaps, and what two sessions have
+        in common, where the clock was set back between them, with the readings at its ends."""
+        return sorted([*self.gaps(), *((first - 1, until + 1) for first, until in in_common(self.facts.sessions))])
 
     def marks(self) -> list[dict[str, Any]]:
         """Named spans, in the order they were made: label, from_ns, until_ns (None: no end yet), kind ("run" or "user"), link (or None),

@@ -39,6 +39,8 @@ def recover(directory: Path, facts: Facts, alive_ns: int, now_ns: int) -> None:
         return
     begun = session["from_ns"] or 0
     until = session["until_ns"] = max(begun, (last or -1) + 1, alive_ns if begun <= alive_ns <= max(now_ns, last or 0) else 0)
+    # one before it may reach further, where the clock was set back in between
+    until = max(until, *(each["until_ns"] or 0 for each in facts.sessions))
     if until >= now_ns:
         return
     _note(directory, {"source": "", "kind": "gap", "from_ns": until, "until_ns": now_ns, "count": None,

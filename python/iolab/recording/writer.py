@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal
@@ -43,6 +44,17 @@ class PutOffError(ResultsError):
     """The disk refused to seal or to drop what is due. It is tried again by itself; nothing is lost."""
 
 
+@dataclass
+class _Retired:
+    """Hot files of one number that take no more. `sealed`: whether their segment is written, so that they are only to be removed, and
+    `losses` to be noted."""
+
+    number: int
+    logs: dict[Kind, HotLog]
+    sealed: bool = False
+    losses: list[Mapping[str, Any]] = field(default_factory=list)
+
+
 class RecordingWriter:
     """Writes a recording; made by `create` or `reopen`, ended by `close`, or used as a context manager.
 
@@ -58,7 +70,7 @@ class RecordingWriter:
         self._guard = threading.RLock()
         self._number = 0
         self._logs: dict[Kind, HotLog] = {}
-        self._retired: list[tuple[int, dict[Kind, HotLog]]] = []
+        self._retired: list[_Retired] = []
         self._losses: dict[str, int] = {}
         self._lost = LossLog(directory)
         self._since = math.inf
@@ -280,15 +292,14 @@ class RecordingWriter:
         if self._logs:
             for log in self._logs.values():
                 log.close()
-            self._retired.append((self._number, self._logs))
+            self._retired.append(_Retired(self._number, self._logs))
             self._logs, self._since = {}, math.inf
 
     def _seal_all(self) -> None:
         self._retire()
         while self._retired:
-            number, logs = self._retired[0]
             try:
-                self._seal_one(number, logs)
+                self._seal_one(self._retired[0])
             except ResultsError:
                 self._failed = self._system.monotonic()
                 raise
@@ -296,17 +307,23 @@ class RecordingWriter:
         # a minute of events takes a hundred MiB to seal, which would stay with the process
         pa.default_memory_pool().release_unused()
 
-    def _seal_one(self, number: int, logs: Mapping[Kind, HotLog]) -> None:
-        batches = {kind: self._read_back(logs.get(kind)) for kind in KINDS}
-        damaged = {kind: log.rows - rows for kind, log in logs.items() if log.rows > (rows := sum(each.num_rows for each in batches[kind]))}
-        write_segment(self.directory, number, batches["events"], batches["samples"], self._losses)
-        self._losses = {}
+    def _seal_one(self, retired: _Retired) -> None:
+        logs = retired.logs
+        if not retired.sealed:
+            batches = {kind: self._read_back(logs.get(kind)) for kind in KINDS}
+            write_segment(self.directory, retired.number, batches["events"], batches["samples"], self._losses)
+            retired.sealed, self._losses = True, {}
+            for kind, log in logs.items():
+                rows = log.rows - sum(each.num_rows for each in batches[kind])
+                if rows > 0:
+                    words = f"hot {kind} {retired.number:06} were damaged before they were sealed"
+                    retired.losses.append(damage(kind, last_ns(batches[kind]), self._sessions.told_ns, rows, words))
         for log in logs.values():
             with telling(log.path, "remove what was sealed"):
                 log.path.unlink(missing_ok=True)
-        for kind, rows in damaged.items():
-            words = f"hot {kind} {number:06} were damaged before they were sealed"
-            self._lost.add(damage(kind, last_ns(batches[kind]), self._sessions.told_ns, rows, words), self.facts.dropped)
+        while retired.losses:
+            self._lost.add(retired.losses[0], self.facts.dropped)
+            del retired.losses[0]
 
     def _read_back(self, log: HotLog | None) -> list[pa.RecordBatch]:
         if log is None or not log.rows:
@@ -321,7 +338,7 @@ class RecordingWriter:
         self._dropped = self._system.monotonic()
         told_ns = self._sessions.told_ns
         now_ns = self._system.realtime_ns() if told_ns is None else told_ns
-        self._retention.apply(self.facts, now_ns, [number for number, _ in self._retired], self._dropped)
+        self._retention.apply(self.facts, now_ns, [each.number for each in self._retired], self._dropped)
 
     def _line(self, name: str, data: Mapping[str, Any], durable: bool = False) -> None:
         with telling(self.directory / name, "add a line"):

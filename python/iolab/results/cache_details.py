@@ -33,7 +33,8 @@ def write_details(directory: Path, derived: Mapping[str, Derived], key: str) -> 
         SERIES: pa.table({
             "run": pa.array([run for run, _ in series], pa.string()), "name": pa.array([one.name for _, one in series], pa.string()),
             "unit": pa.array([one.unit for _, one in series], pa.string()), "time": _lists([one.time for _, one in series], pa.float64()),
-            "values": _lists([one.values for _, one in series], pa.float64())}),
+            "values": _lists([one.values for _, one in series], pa.float64()),
+            "reading": pa.array([one.reading for _, one in series], pa.float64())}),
         HISTOGRAMS: pa.table({
             "run": pa.array([run for run, _ in histograms], pa.string()),
             "name": pa.array([one.name for _, one in histograms], pa.string()),
@@ -70,8 +71,8 @@ def read_details(directory: Path, key: str) -> Details | None:
     if series is None or histograms is None:
         return None
     lines: dict[str, list[Series]] = {}
-    for run, name, unit, time, values in _rows(series, ("run", "name", "unit"), ("time", "values")):
-        lines.setdefault(run, []).append(Series(name, unit, time, values))
+    for run, name, unit, reading, time, values in _rows(series, ("run", "name", "unit", "reading"), ("time", "values")):
+        lines.setdefault(run, []).append(Series(name, unit, time, values, reading))
     counts: dict[str, list[Histogram]] = {}
     for run, name, bits, indices, numbers in _rows(histograms, ("run", "name", "bits"), ("indices", "counts")):
         counts.setdefault(run, []).append(Histogram(name, bits, indices, numbers))

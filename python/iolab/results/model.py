@@ -43,16 +43,21 @@ class Series:
         name: `write.iops`, `device.write.bw`...; a device's own series is `device.write.bw[sdb]`.
         time: seconds since the window's start at which each value's interval ends, shape (n,).
         values: base unit, shape (n,), nan where nothing is known.
+        reading: seconds of a reading, where each value is of one thing that ended within it (a transaction group; several may have the
+            same time); None where a value is of all the time since the one before.
     """
 
     name: str
     unit: str
     time: NDArray[np.float64]
     values: NDArray[np.float64]
+    reading: float | None = None
 
     @property
     def steps(self) -> NDArray[np.float64]:
-        """Seconds that each value stands for, shape (n,): up to its time, from that of the value before; the first takes the usual step."""
+        """Seconds up to its time that each value is of, shape (n,): since the one before (the first takes the usual step), or a reading."""
+        if self.reading is not None:
+            return np.full(len(self.time), self.reading)
         between = np.diff(self.time)
         first = np.median(between) if len(between) else 1.0
         return np.concatenate(([first], between))[:len(self.time)]

@@ -35,7 +35,7 @@ _CUT_KINDS = ("action", "mark")
 
 def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) -> list[Run]:
     """Each window of each marked run as a run of its own: its variant is the window, its values are means over its seconds,
-    of latencies over its I/Os.
+    of latencies over its I/Os, of transaction groups over those that ended in it.
 
     Args:
         runs: runs of one study; those without marks or without a known measured window are left out.
@@ -83,7 +83,7 @@ def _took(mark: Mark) -> float:
 
 
 def _means(series: Mapping[str, Series], after: float, before: float) -> dict[str, Observation]:
-    """Means over the time of the samples that lie wholly between two times."""
+    """Means over the time of the samples that lie wholly between two times; things that ended then count alike."""
     found = {}
     for name, one in series.items():
         if "[" in name or name in ("load.bw", "device.bw"):
@@ -91,7 +91,8 @@ def _means(series: Mapping[str, Series], after: float, before: float) -> dict[st
         steps = one.steps
         inside = (one.time - steps >= after - 1e-6) & (one.time <= before + 1e-6)
         known = inside & np.isfinite(one.values)
-        if steps[known].sum() < SHORTEST - _JITTER:
+        things = one.reading is not None
+        if not known.any() or (before - after if things else steps[known].sum()) < SHORTEST - _JITTER:
             continue
         span = f"{name}, seconds {after:.0f} to {before:.0f}"
         operation, _, kind = name.partition(".")
@@ -99,7 +100,7 @@ def _means(series: Mapping[str, Series], after: float, before: float) -> dict[st
             metric = of(f"{name}.mean", one.unit)
             value = _over_ios(one, series.get(f"{operation}.iops"), inside)
         else:
-            metric, value = of(name, one.unit), float(np.average(one.values[known], weights=steps[known]))
+            metric, value = of(name, one.unit), float(np.average(one.values[known], weights=None if things else steps[known]))
         found[metric.name] = Observation(metric.name, value, metric.unit or one.unit, FILE, span)
     return found
 

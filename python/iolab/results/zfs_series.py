@@ -53,7 +53,7 @@ def _groups(table: TxgTable, window: tuple[int, int] | None) -> Iterator[Series]
     order = np.argsort(table.seen_ns[inside], kind="stable")
     time: Floats = ((table.seen_ns[inside] - origin) / 1e9)[order]
     for name, unit, values in (("zfs.txg.sync", "s", table.sync_time), ("zfs.txg.dirty", "B", table.dirty_bytes)):
-        yield Series(name, unit, time, values[inside][order])
+        yield Series(name, unit, time, values[inside][order], table.interval)
 
 
 def _waits(table: HistogramTable) -> Floats:

@@ -102,9 +102,9 @@ def _at(part: HeatCounts, whole: HeatCounts) -> HeatCounts:
 
 def _positive(counts: HeatCounts) -> HeatCounts:
     held = counts.count > 0
-    return replace(counts, column=counts.column[held], index=counts.index[held], count=counts.count[held])
+    return replace(counts, column=counts.column[held], index=counts.index[held], count=counts.count[held], events=max(0, counts.events))
 
 
 def _with_cells(whole: HeatCounts, cells: HeatCounts) -> HeatCounts:
     return replace(whole, column=cells.column, index=cells.index, count=cells.count,
-                   events=cells.total if whole.weight == "count" else whole.events)
+                   events=cells.total if whole.weight == "count" else cells.events)

@@ -198,7 +198,7 @@ class Line(Model):
 class PercentilesAnswer(Whole):
     """A heat map as lines over time: percentiles, the largest value and the mean of each column, null where there was no I/O; `mean` of a
     line is that of all of the time together, never an average of columns. `gaps`: (first, one past the last) column in which nothing was
-    recorded; they may reach beyond the columns, to either side."""
+    recorded; they may reach beyond the columns, to either side, as may `window`, the time that is answered for (null: not known)."""
 
     kind: Literal["percentiles"] = "percentiles"
     statistic: str
@@ -211,6 +211,7 @@ class PercentilesAnswer(Whole):
     notes: list[str]
     lost_by_column: list[tuple[int, int]]
     gaps: list[tuple[int, int]]
+    window: tuple[int, int] | None
 
 
 class DrawnMap(Whole):

@@ -29,4 +29,4 @@ def percentiles(asked: Statistic, counts: HeatCounts) -> PercentilesAnswer:
         statistic=str(asked), t0_ns=counts.t0_ns, interval_ns=counts.interval_ns, y=counts.y, unit=UNITS[counts.y], events=counts.events,
         keys=[Line(key=name, mean=number(float(all_[0])), values=numbers(values))
               for name, all_, values in zip(NAMES, over, lines, strict=True)],
-        notes=list(counts.assumptions), lost_by_column=list(counts.lost_by_column), gaps=list(counts.gaps))
+        notes=list(counts.assumptions), lost_by_column=list(counts.lost_by_column), gaps=list(counts.gaps), window=counts.window)

@@ -69,9 +69,9 @@ def answer(snap: Snapshot, asked: Statistic, *, from_ns: int | None, until_ns: i
     if interval_ns is None and window.interval_ns < SECOND:
         window = replace(window, interval_ns=SECOND)
     columns_of(window.first_ns, window.until_ns - 1, window.interval_ns)
-    gaps = snap.recording.gaps()
+    breaks = snap.recording.breaks()
     readings = read(window, counter, parted=is_parted(asked))
-    return tell(asked, window, [spread(each, counter, parts_of(asked), window, gaps) for each in readings])
+    return tell(asked, window, [spread(each, counter, parts_of(asked), window, breaks) for each in readings])
 
 
 def parts_of(asked: Statistic) -> list[Part]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..recording.losses import Part, parts_of
 from ..recording.recording import Recording
+from ..recording.spans import joined
 from .snapshot import Snapshot, Span
 
 QUIET_NS = 3600 * 10**9
@@ -20,12 +21,13 @@ LOST = ("overrun", "missed")
 @dataclass(frozen=True)
 class Losses:
     """What was lost within a window: records dropped, damaged, and starts or completions without their other half; and what
-    of it has a time, as (from, until, count or None)."""
+    of it has a time, as (from, until, count or None). `unknown`: which of the three are more than that, by a number nobody knows."""
 
     lost: int
     damaged: int
     unpaired: int
     timed: tuple[Part, ...]
+    unknown: frozenset[str] = frozenset()
 
 
 def covered(snap: Snapshot, last_ns: int) -> list[Span] | None:
@@ -75,18 +77,21 @@ def losses_of(snap: Snapshot, source: str, window: Span, cut: bool, interval_ns:
     facts: Any = snap.recording.facts.sources.get(source)
     live = not (isinstance(facts, dict) and "format" in facts)
     timed: list[Part] = []
+    unknown: set[str] = set()
     for loss in snap.recording.losses():
         group = "lost" if loss["kind"] in LOST else loss["kind"]
         if group not in sums or loss["source"] not in (source, "") or loss.get("of", snap.kind) != snap.kind:
             continue
         if loss["from_ns"] is None or loss["until_ns"] is None:
             sums[group] += loss["count"] or 0
+            unknown |= {group} if loss["count"] is None else set()
             continue
         within = _within(loss, window, interval_ns)
         sums[group] += sum(count or 0 for *_, count in within) if cut else loss["count"] or 0
+        unknown |= {group} if loss["count"] is None and (within or not cut) else set()
         if live:
             timed += within
-    return Losses(**sums, timed=tuple(timed))
+    return Losses(**sums, timed=tuple(timed), unknown=frozenset(unknown))
 
 
 def _within(loss: Mapping[str, Any], window: Span, interval_ns: int) -> list[Part]:
@@ -102,17 +107,6 @@ def _within(loss: Mapping[str, Any], window: Span, interval_ns: int) -> list[Par
         if low < high:
             share = None if count is None else count * (high - first) // (until - first) - count * (low - first) // (until - first)
             found.append((low, high, share))
-    return found
-
-
-def joined(spans: Iterable[Span]) -> list[Span]:
-    """The same time as spans that are ascending and apart."""
-    found: list[Span] = []
-    for first, until in sorted(spans):
-        if found and first <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], until))
-        elif first < until:
-            found.append((first, until))
     return found
 
 

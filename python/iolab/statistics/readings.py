@@ -91,11 +91,11 @@ def _array(value: Any) -> Integers:
     return found
 
 
-def spread(readings: Readings, counter: Counter, parts: Sequence[Part], window: Window, gaps: Sequence[Span]) -> Spread:
+def spread(readings: Readings, counter: Counter, parts: Sequence[Part], window: Window, breaks: Sequence[Span]) -> Spread:
     """The growth between readings that follow each other, in the columns of a window: in equal shares over the time between them.
 
-    What lies between two readings counts for nothing where a counter fell (it began anew), the object was not there meanwhile, a gap lies
-    between them, or they are far apart.
+    What lies between two readings counts for nothing where a counter fell (it began anew), the object was not there meanwhile, one of
+    `breaks` lies between them (see `Recording.breaks`), or they are far apart.
     """
     times = readings.times
     seconds = np.diff(times) / 1e9
@@ -104,11 +104,12 @@ def spread(readings: Readings, counter: Counter, parts: Sequence[Part], window: 
     if not counter.level:
         for name, growth in grown.items():
             fell |= (growth < 0) & (name not in counter.unsteady)
-    known = ~fell & (seconds <= LATE * (np.median(seconds) if len(seconds) else 0))
+    apart = np.zeros(len(seconds), dtype=bool)
+    for first, until in breaks:
+        apart |= (times[:-1] < until) & (times[1:] > first)
+    known = ~fell & ~apart & (seconds <= LATE * (np.median(seconds) if len(seconds) else 0))
     # what comes back under a name may be another thing, or bring along what it counted elsewhere
     known &= np.searchsorted(readings.every, times[1:], "left") == np.searchsorted(readings.every, times[:-1], "right")
-    for first, until in gaps:
-        known &= ~((times[:-1] < until) & (times[1:] > first))
     base = window.base_ns
     edges = np.clip(base + np.arange(window.columns + 1) * window.interval_ns, window.first_ns, window.until_ns) - base
     places = (times - base).astype(np.float64)

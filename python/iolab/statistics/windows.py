@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..recording.layout import Kind
+from ..recording.spans import joined
 from .conditions import sql_of
-from .coverage import Losses, clipped, covered, joined, losses_of, sessions_of
+from .coverage import Losses, clipped, covered, losses_of, sessions_of
 from .engine import Engine
 from .intervals import columns_of, round_interval
 from .names import Filter

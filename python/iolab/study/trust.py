@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import StudyError
+from ..recording.lines import visible
 from .load import Study
 
 
@@ -58,11 +59,7 @@ def require_trust(study: Study, trusted: bool) -> None:
 
 def described(study: Study) -> list[str]:
     """`hooks.run.before: sync`, a line for every command; control characters are escaped, so that what is shown is what runs."""
-    return [f"{place}: {_visible(command.text)}" for place, command in study.commands]
-
-
-def _visible(text: str) -> str:
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return [f"{place}: {visible(command.text)}" for place, command in study.commands]
 
 
 def _hash(study: Study) -> str:

@@ -1,4 +1,5 @@
-"""A machine whose clock is set, or that slept, while it is recorded: another probe goes on by the new time, and that is said."""
+"""A machine whose clock is set, or that slept, while it is recorded: ahead, another probe goes on by the new time; set back, times go on
+as if it had not been. Either is said."""
 
 from __future__ import annotations
 
@@ -27,30 +28,50 @@ def bench(directory: Path, clock: SetClock, steps: dict[float, float], duration:
                  probes=lambda number, sources: FakeProbe(clock, sources))
 
 
-@pytest.mark.parametrize(("step", "words"), [
-    (8 * 3600.0, "the clock went ahead by 8.00 h: it was set, or the machine slept"),
-    (-61.0, "the clock was set back by 1.02 min;"),
-    (-8 * 3600.0, "the clock was set back by 8.00 h;"),
-])
-def test_another_probe_goes_on_by_the_new_time(step: float, words: str, tmp_path: Path) -> None:
-    clock = SetClock()
+def times_of(one: Bench) -> list[int]:
+    return [value for batch in one.sink.events for value in batch.column("time_ns").to_pylist()]
+
+
+def test_another_probe_goes_on_by_the_new_time(tmp_path: Path) -> None:
+    clock, step = SetClock(), 8 * 3600.0
     one = bench(tmp_path, clock, {20.0: step})
     outcome = one.run()
     assert outcome.failure is None
     assert (outcome.status.deaths, outcome.status.state) == (0, "ended")
     assert len(one.launcher.launched) == 2
-    [note] = one.listener.notes
-    assert note.startswith(words)
-    assert "recording goes on by the new time" in note
-    assert outcome.status.troubles == [note.partition("; recording")[0]]
+    words = "the clock went ahead by 8.00 h: it was set, or the machine slept"
+    assert one.listener.notes == [f"{words}; recording goes on by the new time"]
+    assert outcome.status.troubles == [words]
     assert abs(outcome.status.until_ns - clock.realtime_ns()) < 2 * SECOND
     assert one.sink.rows == outcome.status.events["block"] > 360
-    times = [value for batch in one.sink.events for value in batch.column("time_ns").to_pylist()]
+    times = times_of(one)
     assert times[-1] - times[0] == pytest.approx((40 + step) * SECOND, abs=3 * SECOND)
-    # only time that is skipped is a gap
-    gaps = [(loss[2], loss[3]) for loss in one.sink.losses if loss[0] == "gap"]
-    assert [(until - first) / SECOND for first, until in gaps] == ([pytest.approx(step, abs=3)] if step > 0 else [])
-    assert all(loss[5] == outcome.status.troubles[0] for loss in one.sink.losses)
+    [(first, until, words_of_gap)] = [(loss[2], loss[3], loss[5]) for loss in one.sink.losses if loss[0] == "gap"]
+    assert (until - first) / SECOND == pytest.approx(step, abs=3)
+    assert words_of_gap == words
+
+
+@pytest.mark.parametrize(("step", "length"), [(-61.0, "1.02 min"), (-8 * 3600.0, "8.00 h")])
+def test_set_back_times_go_on_as_if_it_had_not_been(step: float, length: str, tmp_path: Path) -> None:
+    clock = SetClock()
+    one = bench(tmp_path, clock, {20.0: step})
+    outcome = one.run()
+    assert outcome.failure is None
+    assert len(one.launcher.launched) == 1
+    words = f"the clock was set back by {length}; times go on by the old one until recording begins anew"
+    assert one.listener.notes == outcome.status.troubles == [words]
+    assert abs(outcome.status.until_ns - clock.realtime_ns() + round(step * SECOND)) < 2 * SECOND
+    assert one.sink.losses == []
+    times = times_of(one)
+    assert times == sorted(times)
+    assert times[-1] - times[0] == pytest.approx(40 * SECOND, abs=3 * SECOND)
+
+
+def test_each_step_back_is_said_and_one_that_is_taken_back_is_not(tmp_path: Path) -> None:
+    one = bench(tmp_path, SetClock(), {20.0: -60.0, 40.0: -60.0, 60.0: 120.0, 80.0: -60.0}, duration=100.0)
+    troubles = one.run().status.troubles
+    assert len(one.launcher.launched) == 1
+    assert [words.partition(" by ")[2].partition(";")[0] for words in troubles] == ["1.00 min", "2.00 min", "1.00 min"]
 
 
 @pytest.mark.parametrize("step", [0.9, -0.9])
@@ -72,19 +93,39 @@ def test_a_clock_that_is_set_all_the_time_is_followed_now_and_then(tmp_path: Pat
     assert 2 <= len(one.launcher.launched) <= 21
 
 
-def test_a_death_after_it_is_a_gap_by_the_new_time(tmp_path: Path) -> None:
+def test_a_probe_that_begins_after_it_goes_on_where_the_one_before_was(tmp_path: Path) -> None:
     clock = SetClock()
 
     def probe(number: int, sources: Sequence[str]) -> FakeProbe:
-        return FakeProbe(clock, sources, dies=5.5 if number == 1 else 1e9)
+        return FakeProbe(clock, sources, dies=25.5 if number == 0 else 1e9, lose=1)
 
     one = bench(tmp_path, clock, {20.0: -500.0})
     one.launcher.probes = probe
-    one.run()
-    assert len(one.launcher.launched) == 3
+    outcome = one.run()
+    assert len(one.launcher.launched) == 2
+    assert len(outcome.status.troubles) == 2
+    times = times_of(one)
+    assert times == sorted(times)
+    assert times[-1] - times[0] == pytest.approx(40 * SECOND, abs=3 * SECOND)
     [(first, until)] = [(loss[2], loss[3]) for loss in one.sink.losses if loss[0] == "gap"]
     assert 0 < until - first < 3 * SECOND
-    assert until < clock.realtime_ns()
+    lost = [(loss[2], loss[3]) for loss in one.sink.losses if loss[0] == "overrun"]
+    assert lost == sorted(lost)
+    assert one.sink.ticks == sorted(one.sink.ticks)
+    assert abs(outcome.status.until_ns - clock.realtime_ns() - 500 * SECOND) < 2 * SECOND
+
+
+def test_a_probe_that_begins_long_after_it_goes_by_the_new_time(tmp_path: Path) -> None:
+    from iolab.recorder.moved import moved_by
+    from iolab.recording.facts import Begun
+
+    before = Begun(1000, 0, 1000)
+    for step, passed, moved in ((-60, 0, 60), (-60, 59, 60), (-60, 60, 0), (0, 0, 0), (100, 0, 0)):
+        now = (100 + passed) * SECOND
+        after = Begun(1000 + now + step * SECOND, now, 1000 + now + step * SECOND)
+        assert moved_by(before, after, 1000 + 100 * SECOND) == moved * SECOND
+    # the machine was begun again meanwhile, with a clock that is behind
+    assert moved_by(before, Begun(SECOND, 0, SECOND), 10 * SECOND) == 9 * SECOND
 
 
 def test_the_first_words_tell_where_a_session_begins(tmp_path: Path) -> None:

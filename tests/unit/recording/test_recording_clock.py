@@ -80,7 +80,8 @@ def test_a_session_ends_where_the_clock_is_set(tmp_path: Path) -> None:
     recording = Recording(tmp_path / "r")
     ends = [((each["from_ns"] or 0) - START, (each["until_ns"] or 0) - START) for each in recording.facts.sessions]
     assert [(first / SECOND, until / SECOND) for first, until in ends] == [(0, 39.5), (140.5, 159.5), (-339.5, -320.5)]
-    assert recording.gaps() == [(START + round(39.5 * SECOND), START + round(140.5 * SECOND))]
+    gaps = [((first - START) / SECOND, (until - START) / SECOND) for first, until in recording.gaps()]
+    assert gaps == [(-320.5, 0), (39.5, 140.5)]
     assert recording.losses() == []
 
 
@@ -116,8 +117,8 @@ def test_a_session_holds_its_first_and_its_last_event(tmp_path: Path) -> None:
     assert session == {"from_ns": START + 8 * SECOND, "until_ns": START + 16 * SECOND + 1, "monotonic_ns": 0, "realtime_ns": START + SECOND}
 
 
-@pytest.mark.parametrize(("back", "gaps"), [(0, 1), (HOUR, 0)])
-def test_killed_then_set_back_then_gone_on_with(back: int, gaps: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("back", "losses"), [(0, 1), (HOUR, 0)])
+def test_killed_then_set_back_then_gone_on_with(back: int, losses: int, tmp_path: Path) -> None:
     clock = SetClock(START)
     writer = create(tmp_path / "r", clock)
     for _ in range(10):
@@ -129,6 +130,54 @@ def test_killed_then_set_back_then_gone_on_with(back: int, gaps: int, tmp_path: 
     clock.sleep(5)
     RecordingWriter.reopen(tmp_path / "r", system=clock).close()
     recording = Recording(tmp_path / "r")
-    assert len(recording.gaps()) == len(recording.losses()) == gaps
+    assert (len(recording.gaps()), len(recording.losses())) == (1, losses)
     assert recording.facts.sessions[0]["from_ns"] == START
     assert START + 9 * SECOND < (recording.facts.sessions[0]["until_ns"] or 0) <= START + 10 * SECOND
+
+
+def test_what_an_earlier_session_recorded_is_no_gap(tmp_path: Path) -> None:
+    """Sessions from 0 to 100 and 40 to 50; what comes next is killed at 120, and gone on with at 170."""
+    clock, path = SetClock(START), tmp_path / "r"
+
+    def record(writer: RecordingWriter, seconds: int) -> None:
+        for _ in range(seconds):
+            writer.append_events(events(10, start_ns=clock.realtime_ns()))
+            clock.sleep(1)
+            writer.tick(clock.realtime_ns())
+
+    with create(path, clock) as writer:
+        record(writer, 100)
+    clock.set_ahead(-60)
+    writer = RecordingWriter.reopen(path, system=clock, begun=begun(clock))
+    record(writer, 10)
+    writer._lock.close()
+    clock.sleep(60)
+    writer = RecordingWriter.reopen(path, system=clock, begun=begun(clock))
+    record(writer, 10)
+    writer._lock.close()
+    clock.sleep(50)
+    # within what was noted
+    with RecordingWriter.reopen(path, system=clock, begun=begun(clock)) as writer:
+        record(writer, 10)
+    recording = Recording(path)
+    ends = [((each["from_ns"] or 0) - START, (each["until_ns"] or 0) - START) for each in recording.facts.sessions]
+    assert [(first // SECOND, until // SECOND) for first, until in ends] == [(0, 100), (40, 50), (110, 120), (170, 180)]
+    expected = [(START + first * SECOND, START + until * SECOND) for first, until in ((100, 110), (120, 170))]
+    assert recording.gaps() == expected
+    assert [(loss["from_ns"], loss["until_ns"]) for loss in recording.losses()] == expected
+    assert recording.breaks() == sorted([(START + 40 * SECOND - 1, START + 50 * SECOND + 1), *expected])
+
+
+def test_what_was_noted_as_a_gap_is_none_where_it_was_recorded_later(tmp_path: Path) -> None:
+    clock, path = SetClock(START), tmp_path / "r"
+    for seconds, set_ahead in ((100, 0), (10, 40), (10, -30)):
+        clock.set_ahead(set_ahead)
+        writer = create(path, clock) if not path.exists() else RecordingWriter.reopen(path, system=clock, begun=begun(clock))
+        for _ in range(seconds):
+            writer.append_events(events(10, start_ns=clock.realtime_ns()))
+            clock.sleep(1)
+            writer.tick(clock.realtime_ns())
+        writer._lock.close()
+    RecordingWriter.reopen(path, system=clock, begun=begun(clock)).close()
+    assert [(first - START, until - START) for first, until in Recording(path).gaps()] == [
+        (100 * SECOND, 120 * SECOND), (130 * SECOND, 140 * SECOND)]

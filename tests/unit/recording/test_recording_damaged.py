@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from iolab.clock import FakeClock
-from iolab.recording.hot import read_hot
+from iolab.recording.hot import HotLog, read_hot
 from iolab.recording.layout import hot_file
 from iolab.recording.recording import Recording
 from iolab.recording.schema import EVENTS
@@ -99,3 +100,23 @@ def test_a_torn_end_is_no_damage(tmp_path: Path) -> None:
         assert Recording(tmp_path / "r").losses() == []
     file.write_bytes(whole)
     writer.close()
+
+
+def test_whole_appends_are_found_behind_large_ones_that_lack_few_values(tmp_path: Path) -> None:
+    """What says which rows have a value is nearly all ones, as the beginning of a message is."""
+    log, rows = HotLog(tmp_path / "a", EVENTS), 65_536
+    for number in range(3):
+        batch = events(100, number)
+        chance = np.random.default_rng(number)
+        columns = [batch.column(each.name).take(pa.array(np.arange(rows) % 100)) for each in EVENTS]
+        columns = [pa.array(chance.integers(1, 10_000, rows), mask=np.arange(rows) == rows - 1).cast(each.type)
+                   if each.nullable and pa.types.is_integer(each.type) else column for each, column in zip(EVENTS, columns, strict=True)]
+        log.append(pa.RecordBatch.from_arrays(columns, schema=EVENTS))
+        if number == 0:
+            end = log.bytes
+    log.close()
+    data = bytearray((tmp_path / "a").read_bytes())
+    data[end + 3000] ^= 0x55
+    (tmp_path / "a").write_bytes(bytes(data))
+    found = read_hot(tmp_path / "a", EVENTS)
+    assert (sum(batch.num_rows for batch in found.batches), found.damaged) == (rows, True)

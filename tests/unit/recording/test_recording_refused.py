@@ -128,3 +128,28 @@ def test_what_can_not_be_sealed_for_a_moment_is_sealed_later(tmp_path: Path, mon
             writer.tick(clock.realtime_ns() + SECOND)
         assert [each.kind for each in Recording(path).segments()] == ["sealed", "sealed", "sealed"]
         assert isinstance(PutOffError("x"), ResultsError)
+
+
+def test_what_is_sealed_and_can_not_be_removed_at_once_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, path = FakeClock(START), tmp_path / "r"
+    with made(path, clock, 0) as writer:
+        writer.append_events(events(1000))
+        writer.append_samples(samples(20))
+        writer.loss("overrun", "block", START, START + 5, 7)
+        refuse, really = [1], layout.Path.unlink
+
+        def unlink(file: Path, **more: Any) -> None:
+            if refuse and file == layout.hot_file(path, 1, "samples"):
+                refuse.pop()
+                full()
+            really(file, **more)
+
+        monkeypatch.setattr(layout.Path, "unlink", unlink)
+        with pytest.raises(ResultsError, match="can't remove what was sealed"):
+            writer.seal()
+        writer.seal()
+        assert [loss["kind"] for loss in Recording(path).losses()] == ["overrun"]
+        assert layout.hot_numbers(path, "samples") == layout.hot_numbers(path, "events") == []
+        [segment] = Recording(path).segments()
+        assert segment.sources == {"block": sum(events(1000).column("count").to_pylist())}
+        assert segment.facts["sources"]["block"]["losses"] == 7

@@ -106,6 +106,18 @@ def test_a_stall_lasts_three_seconds_or_more(step: float, idle: int, seconds: fl
     assert found == ([(pytest.approx(4 * step), pytest.approx(seconds, abs=0.01))] if seconds else [])
 
 
+def test_a_stall_at_the_begin_is_told_as_long_as_it_was_in_the_window(tmp_path: Path) -> None:
+    """Readings half a second after whole seconds: of the first, half lies before the window."""
+    start, sectors, lines = 1_790_000_000 * 10**9, 0, ["# iolab diskstats 1"]
+    for reading in range(31):
+        at, sectors = reading - 0.5, sectors + (0 if reading < 4 else 1000)
+        lines += [f"@ {start + round(at * 1e9)} {round((1000 + at) * 1e9)}", f" 8 0 sda 0 0 0 0 {sectors} 0 {sectors * 8} 0 0 {sectors} 0"]
+    (tmp_path / "diskstats.log").write_text("\n".join(lines) + "\n")
+    result = derive(tmp_path, dataclasses.replace(PLAN, runtime=30.0, window=(start, start + 30 * 10**9)))
+    [reason] = [reason for reason in result.verdict.reasons if reason.code == "stall"]
+    assert (reason.text, reason.data["seconds"]) == ("the target's devices moved nothing for 2.5 s from second 0 on", 2.5)
+
+
 def test_a_stall_is_one_only_when_every_device_stops(tmp_path: Path) -> None:
     stopped = iostat([(800.0, 50.0)] * 3 + [(0.0, 0.0)] * 7)
     other = iostat([(800.0, 50.0)] * 10, "sdc")

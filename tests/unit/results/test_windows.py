@@ -116,6 +116,19 @@ def test_latency_is_the_mean_over_the_ios_of_a_window(tmp_path: Path) -> None:
     assert alone.value("write.lat.mean") == pytest.approx(0.002)
 
 
+def test_each_group_of_a_window_counts_alike(tmp_path: Path) -> None:
+    """Three groups at each reading, none in two of them; of the second window's one reading lies half before the mark."""
+    time = np.repeat([1.0, 2.0, 5.0, 6.0, 7.0, 8.0], 3)
+    sync = Series("zfs.txg.sync", "s", time, np.tile([0.1, 0.4, 0.7], 6) + (time > 5), reading=1.0)
+    first, second = window_runs([marked(tmp_path, 1, [at(5.5, "x")])], lambda _: [sync])
+    assert first.value("zfs.txg.sync") == pytest.approx(0.4)
+    assert second.value("zfs.txg.sync") == pytest.approx(1.4)
+    one = Series("zfs.txg.sync", "s", np.array([5.0, 6.0, 7.0]), np.array([1.0, 9.0, 3.0]), reading=1.0)
+    first, second = window_runs([marked(tmp_path, 2, [at(5.5, "x")])], lambda _: [one])
+    assert (first.value("zfs.txg.sync"), second.value("zfs.txg.sync")) == (1.0, 3.0)
+    assert [run.variant for run in window_runs([marked(tmp_path, 3, [at(8.5, "x")])], lambda _: [one])] == ["start"]
+
+
 def test_several_arms_become_a_factor(tmp_path: Path) -> None:
     runs = [marked(tmp_path, 1, [at(5, "x")], variant) for variant in ("a", "b")]
     assert {run.factors["arm"] for run in window_runs(runs, falling)} == {"a", "b"}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from iolab.metrics import find
 from iolab.registry import load
-from iolab.results.model import Series
+from iolab.results.cache_details import read_details, write_details
+from iolab.results.model import Derived, Series
 from iolab.results.series import cut
 from iolab.results.zfs_series import zfs_series
+from iolab.verdict import Verdict
 from support.zfs_machine import HEAD, group, named
 
 START = 1_700_000_000
@@ -50,7 +54,18 @@ def test_a_group_is_a_point_when_it_was_committed() -> None:
     assert found["zfs.txg.sync"].time.tolist() == [1, 3, 3]
     assert found["zfs.txg.sync"].values.tolist() == [2, 1, 3]
     assert found["zfs.txg.dirty"].values.tolist() == [5, 7, 9]
+    assert {found[name].reading for name in ("zfs.txg.sync", "zfs.txg.dirty")} == {1}
+    assert found["zfs.txg.sync"].steps.tolist() == [1, 1, 1]
     assert drawn((START * SECOND, (START + 2) * SECOND), txgs=text)["zfs.txg.dirty"].values.tolist() == [5]
+
+
+def test_that_values_are_of_groups_outlives_the_cache(tmp_path: Path) -> None:
+    one = np.array([1.0])
+    kept = (Series("zfs.txg.sync", "s", one, one, 0.5), Series("write.iops", "1/s", one, one))
+    write_details(tmp_path, {"1": Derived((), Verdict.of([]), series=kept)}, "key")
+    found = read_details(tmp_path, "key")
+    assert found is not None
+    assert [(each.name, each.reading) for each in found["1"][0]] == [("zfs.txg.sync", 0.5), ("write.iops", None)]
 
 
 def test_waits_for_a_group_are_told_by_the_bucket_that_99_of_100_lie_below() -> None:

@@ -62,6 +62,14 @@ def test_layers_add_up_to_the_map(store: Store) -> None:
     assert found.map.events == asked(store, **BYTES).events, "I/Os stay I/Os"
 
 
+def test_layers_without_the_rest_are_of_the_ios_that_they_show(store: Store) -> None:
+    found = layers(store, {**BYTES, "by": "op", "key": "write", "rest": "false"})
+    assert found.map.events == asked(store, **{**BYTES, "statistic": "io.bytes[op=write][latency]"}).events
+    assert 0 < found.map.events < asked(store, **BYTES).events
+    trimmed = layers(store, {**BYTES, "by": "op", "key": "trim", "rest": "false"})
+    assert trimmed.map.events == asked(store, **{**BYTES, "statistic": "io.bytes[op=trim][latency]"}).events
+
+
 def test_two_times_are_compared_in_bytes_a_second(store: Store) -> None:
     found = difference(store, {**BYTES, "from": "4s", "to": "6s", "other_from": "1s", "other_to": "3s"})
     assert found.group is not None

@@ -207,6 +207,24 @@ def test_percentiles_are_those_of_the_events(tmp_path: Path) -> None:
     assert [each.values for each in whole.keys] == [[each.mean] for each in found.keys]
 
 
+def test_percentiles_say_for_which_time_they_answer(tmp_path: Path) -> None:
+    """Reads in two seconds of seven that are asked for: the other five are answered as well."""
+    path = tmp_path / "t.csv"
+    path.write_text("time:ns,latency:ns,offset:bytes,size:bytes,op\n" + "".join(
+        f"{second * SECOND},{1000 * second + 1000},0,4096,{'read' if second in (6, 7) else 'write'}\n" for second in range(11)))
+    ingest([Trace(path)], tmp_path / "r")
+    store = Store([tmp_path / "r"])
+    for condition, columns in (("[op=read]", 2), ("[latency>=1h]", 0)):
+        words = {"statistic": f"io.ops{condition}[latency]", "interval": "1s", "from": "2s", "to": "9s"}
+        found, drawn = (ask(store, {**words, "drawn": how}) for how in ("percentiles", "true"))
+        assert isinstance(found, PercentilesAnswer)
+        assert isinstance(drawn, DrawnMap)
+        assert found.window is not None
+        assert found.window == drawn.window
+        assert [len(each.values) for each in found.keys] == [columns] * 5
+        assert [found.t0_ns + each * SECOND for each in found.window] == [2 * SECOND, 9 * SECOND]
+
+
 def test_percentiles_of_nothing_and_of_offsets(store: Store) -> None:
     found = ask(store, {"recording": "rec", "statistic": "io.ops[latency>=1h][latency]", "drawn": "percentiles"})
     assert isinstance(found, PercentilesAnswer)

@@ -9,7 +9,8 @@ from hypothesis import strategies as some
 from iolab.errors import UsageError
 from iolab.recording.counts import HeatCounts, merge
 from iolab.recording.grids import LogLinear
-from iolab.statistics.coverage import by_column, gap_columns, joined, without
+from iolab.recording.spans import joined
+from iolab.statistics.coverage import by_column, gap_columns, without
 from iolab.statistics.intervals import round_interval
 from iolab.statistics.times import parse_duration, parse_moment
 

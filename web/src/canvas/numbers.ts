@@ -56,7 +56,7 @@ export class Numbers implements Content {
 	readonly origin: number;
 	readonly interval: number;
 	readonly columns: number;
-	readonly answered: [number, number];
+	readonly answered: [number, number] | null;
 	readonly hatched: [number, number][];
 	readonly compared = false;
 	readonly lost: readonly [number, number][];
@@ -79,10 +79,15 @@ export class Numbers implements Content {
 		this.interval = answer.interval_ns;
 		const values = valuesOf(answer);
 		this.columns = values.length;
-		this.answered = [0, this.columns * this.interval];
-		// a percentile is lacking as well where there was no I/O
-		const blank = answer.kind === "percentiles" ? answer.gaps : gapsOf(values);
-		this.hatched = blank.map(([from, to]) => [from * this.interval, to * this.interval]);
+		const times = ([from, past]: Readonly<[number, number]>): [number, number] => [
+			from * this.interval,
+			past * this.interval,
+		];
+		// a percentile is lacking as well where there was no I/O, and its columns end with the last
+		const lines = answer.kind === "percentiles";
+		const window = lines ? answer.window : ([0, this.columns] as const);
+		this.answered = window && times(window);
+		this.hatched = (lines ? answer.gaps : gapsOf(values)).map(times);
 		this.lost = answer.lost_by_column;
 	}
 

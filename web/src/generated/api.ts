@@ -456,7 +456,7 @@ export interface Others {
 /**
  * A heat map as lines over time: percentiles, the largest value and the mean of each column, null where there was no I/O; `mean` of a
  * line is that of all of the time together, never an average of columns. `gaps`: (first, one past the last) column in which nothing was
- * recorded; they may reach beyond the columns, to either side.
+ * recorded; they may reach beyond the columns, to either side, as may `window`, the time that is answered for (null: not known).
  */
 export interface PercentilesAnswer {
 	schema: 1;
@@ -471,6 +471,7 @@ export interface PercentilesAnswer {
 	notes: string[];
 	lost_by_column: [number, number][];
 	gaps: [number, number][];
+	window: [number, number] | null;
 }
 
 /** Why there is no answer: what happened, and what to do about it (empty where nothing can be done). */

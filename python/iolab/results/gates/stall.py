@@ -64,6 +64,10 @@ class StallGate:
         if spans:
             total = sum(length for _, length in spans)
             at, longest = max(spans, key=lambda span: span[1])
-            more = f" ({len(spans)} stalls, {total:.0f} s in all)" if len(spans) > 1 else ""
-            yield suspect("stall", f"{whose} moved nothing for {longest:.0f} s from second {at:.0f} on{more}", seconds=total,
+            more = f" ({len(spans)} stalls, {_seconds(total)} in all)" if len(spans) > 1 else ""
+            yield suspect("stall", f"{whose} moved nothing for {_seconds(longest)} from second {at:.0f} on{more}", seconds=total,
                           longest_seconds=longest, start_seconds=at, stalls=len(spans))
+
+
+def _seconds(length: float) -> str:
+    return f"{length:.1f}".removesuffix(".0") + " s"

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from ...errors import ResultsError
 from ...recording.recording import Recording
+from ...recording.spans import joined
 from .. import default_maps
 from ..answers import Answer
-from ..coverage import clipped, covered, joined, sessions_of
+from ..coverage import clipped, covered, sessions_of
 from ..fields import QUANTIZED
 from ..heat import LONG_SCAN
 from ..intervals import SECOND, columns_of

@@ -36,8 +36,8 @@ def from_samples(recording: Recording, before: Sealed | None, sealed: Sealed, st
     if not ends:
         return None
     kept.read_ns = max(ends)
-    gaps, parts = recording.gaps(), counters.parts_of(statistic)
-    return _sums([spread(each, counter, parts, window, gaps) for each in found if len(each.times)], window, begins_ns, left_out)
+    breaks, parts = recording.breaks(), counters.parts_of(statistic)
+    return _sums([spread(each, counter, parts, window, breaks) for each in found if len(each.times)], window, begins_ns, left_out)
 
 
 def _after(readings: Readings, read_ns: int | None) -> Readings:

@@ -36,8 +36,8 @@ def _present(window: Window, asked: Statistic) -> list[Spread]:
     counter, parts = asked.entry.counter, counters.parts_of(asked)
     if counter is None or not window.snap.bounds(counter.source):
         return []
-    gaps = window.snap.recording.gaps()
-    return [spread(each, counter, parts, window, gaps) for each in read(window, counter, parted=counters.is_parted(asked))]
+    breaks = window.snap.recording.breaks()
+    return [spread(each, counter, parts, window, breaks) for each in read(window, counter, parted=counters.is_parted(asked))]
 
 
 def _kept(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic) -> list[Spread]:

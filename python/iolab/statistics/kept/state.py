@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import ResultsError
 from ...recording.layout import telling, write_json
-from ..coverage import joined
+from ...recording.spans import joined
 from .definitions import read_object, spans
 from .places import STATE, TIERS
 

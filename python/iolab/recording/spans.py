@@ -1,0 +1,51 @@
+"""Spans of time (from, until) in ns: of sessions what lies between them, and what two of them have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+Span: TypeAlias = tuple[int, int]
+Session: TypeAlias = Mapping[str, int | None]
+
+_GOES_ON = 2**63 - 1
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """The same time as spans that are ascending and apart."""
+    found: list[Span] = []
+    for first, until in sorted(spans):
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], until))
+        elif first < until:
+            found.append((first, until))
+    return found
+
+
+def between(sessions: Sequence[Session]) -> list[Span]:
+    """Times between sessions, in none of them, ascending; in whatever order these were made."""
+    return _between(_spans(sessions))[0]
+
+
+def in_common(sessions: Sequence[Session]) -> list[Span]:
+    """Times in more than one session, ascending and apart: the clock was set back before the later one began."""
+    return joined(_between(_spans(sessions))[1])
+
+
+def _spans(sessions: Sequence[Session]) -> list[Span]:
+    """Ascending; one that goes on has no end."""
+    found = ((each.get("from_ns"), each.get("until_ns")) for each in sessions)
+    return sorted((first, _GOES_ON if until is None else until) for first, until in found if first is not None)
+
+
+def _between(spans: Sequence[Span]) -> tuple[list[Span], list[Span]]:
+    """What none of ascending spans holds, and what each has in common with those before it."""
+    apart, twice = [], []
+    reached = spans[0][0] if spans else 0
+    for first, until in spans:
+        if first > reached:
+            apart.append((reached, first))
+        elif first < min(reached, until):
+            twice.append((first, min(reached, until)))
+        reached = max(reached, until)
+    return apart, twice
