@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import FormatError, IolabError
+from .interrupting import heeding
 
 if TYPE_CHECKING:
     import duckdb
@@ -157,7 +158,8 @@ class Engine:
     def _telling(self) -> Iterator[None]:
         """What DuckDB raises as this package's errors, and Ctrl-C, of which it makes errors of its own, as KeyboardInterrupt."""
         try:
-            yield
+            with heeding(self._connection.interrupt):
+                yield
         except (self._errors, RuntimeError) as error:
             if self._is_interrupt(error):
                 raise KeyboardInterrupt from None
