@@ -27,7 +27,7 @@ from iolab.recording.writer import RecordingWriter
 from iolab.statistics.cells import lower_bounds
 from iolab.statistics.intervals import SECOND
 from iolab.statistics.kept import definitions, manage, tables
-from iolab.statistics.kept.making import BITS
+from iolab.statistics.kept.forms import BITS
 from iolab.statistics.kept.merging import Merger
 from iolab.statistics.kept.places import TIERS, files, folder_name, path_of
 from iolab.statistics.kept.state import Kept, State

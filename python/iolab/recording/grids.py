@@ -13,6 +13,9 @@ from .. import _core
 
 Bounds: TypeAlias = "npt.NDArray[np.float64]"
 
+WITHOUT = 2**32 - 1
+"""The bucket of I/Os that lack the value."""
+
 
 @dataclass(frozen=True)
 class LogLinear:

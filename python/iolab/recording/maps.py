@@ -16,13 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .. import _core
+from .grids import WITHOUT
 from .schema import LATENCY_BITS
 from .sealing import KEY, numbers
 
 NAMES = ("io.latency", "io.offset", "io.size")
-
-WITHOUT = 2**32 - 1
-"""The bucket of I/Os that lack the value."""
 
 LEAST_WIDTH, MOST_BUCKETS = 4096, 1024
 

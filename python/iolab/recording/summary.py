@@ -182,7 +182,7 @@ def _distributions(maps: Mapping[str, pa.Table], hot: Mapping[str, pa.Table], so
     """(percentiles by source and kind, of latency by source and op, mean latency by source)."""
     import pyarrow as pa
 
-    from .maps import WITHOUT
+    from .grids import WITHOUT
 
     percentiles: dict[str, dict[str, Any]] = {}
     latency_by: dict[str, dict[str, Any]] = {}

@@ -15,7 +15,7 @@ from ..recording.facts import read_facts
 from ..statistics.answers import Series
 from ..statistics.kept import manage
 from ..statistics.kept.keeper import ahead_ns
-from ..statistics.names import parse
+from ..statistics.names import parse, same
 from ..statistics.plain import number
 from ..statistics.query import query
 from .alert import Alert, AlertLine, Alerts, AlertState, Keep
@@ -189,7 +189,7 @@ class Watch:
         try:
             now = self._now() + ahead_ns(read_facts(place))
             until = now + action.minutes * 60 * SECOND
-            states = [row["state"] for row in manage.listed(place) if manage.same(asked, parse(row["statistic"]))]
+            states = [row["state"] for row in manage.listed(place) if same(asked, parse(row["statistic"]))]
             if states != ["suspended"]:
                 change = manage.resume if states else manage.add
                 change(place, [action.statistic], wait_s=self._wait, now_ns=now, until_ns=until)

@@ -68,6 +68,11 @@ class Statistic:
         return f"{self.group}.{self.name}" + "".join(f"[{each}]" for each in brackets)
 
 
+def same(one: Statistic, other: Statistic) -> bool:
+    """Whether two names ask the same; the order of conditions says nothing."""
+    return (one.group, one.name, set(one.filters), one.breakdown) == (other.group, other.name, set(other.filters), other.breakdown)
+
+
 def parse(text: str) -> Statistic:
     """The statistic of a name. UsageError says what is wrong, what is near and what is allowed there."""
     head = _HEAD.match(text)

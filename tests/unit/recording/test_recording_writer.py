@@ -311,10 +311,11 @@ def test_bytes_an_event(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "r")
 
 
-def test_looking_at_facts_needs_no_pyarrow(tmp_path: Path) -> None:
-    """Maps of many segments are wanted fast: listing them loads nothing heavy."""
+def test_facts_and_default_maps_need_no_pyarrow(tmp_path: Path) -> None:
+    """Maps of many segments are wanted fast: listing and summing them loads nothing heavy but the engine."""
     with create(tmp_path / "r") as writer:
         writer.append_events(events(3))
     code = ("import sys; from pathlib import Path; from iolab.recording.recording import Recording; r = Recording(Path(sys.argv[1])); "
-            "assert r.segments() and r.maps('io.latency') and r.span(); sys.exit('pyarrow' in sys.modules)")
+            "from iolab.statistics.query import heat; assert r.segments() and r.maps('io.latency') and r.span(); "
+            "assert heat(r, 'latency').events == 18; sys.exit('pyarrow' in sys.modules)")
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path / "r")], check=False).returncode == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,7 @@ from iolab.statistics import heat as scanning
 from iolab.statistics.answers import Series, Stack
 from iolab.statistics.intervals import SECOND
 from iolab.statistics.kept import manage
-from iolab.statistics.kept.making import BITS
+from iolab.statistics.kept.forms import BITS
 from iolab.statistics.query import heat, query
 
 MAPS = ["io.ops[process=fio][latency]", "io.ops[process!=fio][size]", "io.ops[queue]", "io.ops[file=/data/3,/data/4][offset]",
@@ -87,6 +89,16 @@ def test_a_window_of_what_is_gone(whole: Recording, tmp_path: Path) -> None:
     assert isinstance(cut, Stack)
     assert (cut.first_ns, cut.until_ns) == (START + 20 * SECOND, START + 70 * SECOND)
     assert any("widened" in note for note in cut.notes)
+
+
+def test_what_was_kept_is_read_without_pyarrow(whole: Recording, tmp_path: Path) -> None:
+    """It is small and wanted at once: loading what writes it would take as long as the answer."""
+    old = aged(whole.path, tmp_path / "old", 0)
+    code = ("import sys; from pathlib import Path; from iolab.recording.recording import Recording; from iolab.statistics.query import query; "
+            "assert query(Recording(Path(sys.argv[1])), sys.argv[2], interval_ns=60 * 10**9).events > 1000; "
+            "sys.exit(3 if 'pyarrow' in sys.modules else 0)")
+    done = subprocess.run([sys.executable, "-c", code, str(old.path), MAPS[0]], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_sum_comes_from_what_tells_more_apart(whole: Recording, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from iolab.recording.writer import RecordingWriter
 from iolab.statistics.answers import Series
 from iolab.statistics.drill import next_breakdowns
 from iolab.statistics.kept import manage
-from iolab.statistics.kept.making import BITS
+from iolab.statistics.kept.forms import BITS
 from iolab.statistics.kept.places import TIERS, files, folder_name
 from iolab.statistics.moments import as_data, moments
 from iolab.statistics.names import parse

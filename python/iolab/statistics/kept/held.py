@@ -10,10 +10,9 @@ from ...errors import UsageError
 from ..counters import is_parted
 from ..coverage import clipped, sessions_of, without
 from ..intervals import SECOND
-from ..names import Statistic, parse
+from ..names import Statistic, parse, same
 from ..snapshot import Snapshot, Span
 from .definitions import Definition, read_definitions
-from .manage import same
 from .places import TIERS, File, Tier, chosen, files, folder_name
 from .sources import is_counted, source_of
 from .state import Kept, read_state

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...recording.counts import HeatCounts, Weight, Y, alike, merge, summed
-from ...recording.grids import Linear, LogLinear
-from ...recording.maps import WITHOUT
+from ...recording.grids import WITHOUT, Linear, LogLinear
 from ...recording.recording import Segment
 from .. import over_time
 from ..answers import Answer, Series, Stack
@@ -23,8 +22,8 @@ from ..names import Statistic
 from ..over_time import MOST_CELLS
 from ..snapshot import Snapshot
 from ..windows import Window, attach
+from .forms import BITS, COARSER, MOST_KEYS, form_of
 from .held import Held
-from .making import BITS, COARSER, MOST_KEYS, form_of
 from .places import Tier
 from .rows import COLUMN, INSIDE, by_width, rows, steady
 

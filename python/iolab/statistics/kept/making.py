@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...recording.grids import Linear, LogLinear
-from ...recording.maps import WITHOUT
+from ...recording.grids import WITHOUT, Linear, LogLinear
 from ...recording.recording import Recording, Segment
 from .. import over_time
 from ..cells import Asked, count
@@ -21,23 +20,8 @@ from ..names import Statistic
 from ..snapshot import Snapshot
 from ..windows import Window, attach
 from .definitions import Spans
-from .tables import SCHEMAS, Form, Sums, added
-
-BITS = 3
-"""Resolution of what is kept: 8 buckets an octave."""
-COARSER = 3
-"""Bits fewer than events are asked with."""
-MOST_KEYS = 1000
-"""Names of a segment that are kept apart, the largest; the rest is one sum."""
-
-
-def form_of(statistic: Statistic, *, counted: bool) -> Form:
-    """The form that a statistic is kept in."""
-    if counted:
-        return "growth"
-    if statistic.breakdown not in QUANTIZED:
-        return "numbers"
-    return "map" if statistic.entry.weight == "count" else "weighed"
+from .forms import BITS, COARSER, MOST_KEYS, form_of
+from .tables import SCHEMAS, Sums, added
 
 
 class Making:

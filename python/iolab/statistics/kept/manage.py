@@ -18,7 +18,7 @@ from ...recording.facts import read_facts
 from ...recording.layout import take_lock
 from ..fields import near
 from ..intervals import SECOND
-from ..names import Statistic, parse
+from ..names import Statistic, parse, same
 from .definitions import Definition, Definitions, change, next_second
 from .keeper import Keeper, ahead_ns
 from .listing import listed
@@ -135,11 +135,6 @@ def checked(name: str) -> Statistic:
     if len(str(asked)) > LONGEST:
         raise UsageError(f"the statistic's name has {len(str(asked))} characters, and {LONGEST} are the most that is kept")
     return asked
-
-
-def same(one: Statistic, other: Statistic) -> bool:
-    """Whether two names ask the same; the order of conditions says nothing."""
-    return (one.group, one.name, set(one.filters), one.breakdown) == (other.group, other.name, set(other.filters), other.breakdown)
 
 
 def means(name: str, asked: Statistic) -> bool:

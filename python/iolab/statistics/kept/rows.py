@@ -10,7 +10,6 @@ from ...errors import FormatError
 from ..engine import Engine
 from ..intervals import SECOND
 from ..windows import Window
-from . import tables
 from .held import Held
 from .places import Tier
 
@@ -39,10 +38,16 @@ def steady(ask: Callable[[], T]) -> T:
 
 def by_width(held: Held, tiers: Sequence[Tier]) -> dict[int, list[str]]:
     """Files that count by the width of their equal buckets; all under 1 where they have none."""
+    if held.statistic.breakdown != "offset":
+        paths = [str(each.path) for _, each in held.files(tiers)]
+        return {1: paths} if paths else {}
+    # a question of another kind loads no pyarrow
+    from . import tables
+
     found: dict[int, list[str]] = {}
     for _, each in held.files(tiers):
         try:
-            width = tables.about(each.path).width if held.statistic.breakdown == "offset" else 1
+            width = tables.about(each.path).width
         except FileNotFoundError:
             raise Replaced("was merged meanwhile", where=each.path) from None
         found.setdefault(width, []).append(str(each.path))

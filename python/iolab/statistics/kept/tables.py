@@ -12,17 +12,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...errors import FormatError
+from ...recording.grids import WITHOUT
 from ...recording.layout import replacing, telling
-from ...recording.maps import WITHOUT
-
-Form: TypeAlias = Literal["map", "weighed", "numbers", "growth"]
+from .forms import Form
 
 KEY = "iolab"
 SCHEMA = 1
