@@ -94,7 +94,8 @@ def test_a_window_of_what_is_gone(whole: Recording, tmp_path: Path) -> None:
 def test_what_was_kept_is_read_without_pyarrow(whole: Recording, tmp_path: Path) -> None:
     """It is small and wanted at once: loading what writes it would take as long as the answer."""
     old = aged(whole.path, tmp_path / "old", 0)
-    code = ("import sys; from pathlib import Path; from iolab.recording.recording import Recording; from iolab.statistics.query import query; "
+    code = ("import sys; from pathlib import Path; from iolab.recording.recording import Recording; "
+            "from iolab.statistics.query import query; "
             "assert query(Recording(Path(sys.argv[1])), sys.argv[2], interval_ns=60 * 10**9).events > 1000; "
             "sys.exit(3 if 'pyarrow' in sys.modules else 0)")
     done = subprocess.run([sys.executable, "-c", code, str(old.path), MAPS[0]], check=False, capture_output=True, text=True)
