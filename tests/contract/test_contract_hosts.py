@@ -235,6 +235,63 @@ def test_members_of_a_leftover_group_go_where_they_carry_its_mark(tmp_path: Path
         process.end()
 
 
+def test_a_leftover_without_a_record_is_ended_by_all_of_its_marks(host: Host, tmp_path: Path) -> None:
+    """Beside it run another start of the same results, and the same start of others: of a copy, or of a second study."""
+    marks = [{"RESULTS": "/a b", "START": "x.1"}, {"RESULTS": "/a b", "START": "x.2"}, {"RESULTS": "/a", "START": "x.1"}]
+    processes = [host.start(sleeper(host), cwd=tmp_path, stdout=tmp_path / f"o{place}", stderr=tmp_path / f"e{place}", environment=words)
+                 for place, words in enumerate(marks)]
+    if isinstance(host, FakeHost):
+        host.unrecorded.update({process.pid: words for process, words in zip(processes, marks, strict=True)})
+    try:
+        assert host.end_marked(("RESULTS=/a b", "START=x.3")) == []
+        assert host.end_marked(("RESULTS=/a b", "START=x.1")) == [processes[0].pid]
+        assert host.end_marked(("RESULTS=/a b", "START=x.1")) == []
+        assert isinstance(host, FakeHost) or processes[0].wait(0) == 128 + 15
+        assert [process.wait(0) for process in processes[1:]] == [None, None]
+    finally:
+        for process in processes:
+            process.end()
+
+
+@pytest.mark.parametrize("marks", [(), ("",), ("RESULTS",), ("RESULTS=",), ("RESULTS=/a", "=x")])
+def test_marks_that_any_process_may_carry_are_refused(host: Host, marks: Sequence[str]) -> None:
+    with pytest.raises(ValueError, match="can't be told by"):
+        host.end_marked(marks)
+
+
+@pytest.mark.parametrize("kind", ["local", "ssh"])
+def test_what_came_of_a_leftover_without_a_record_goes_with_it(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+    """The leader is gone, its child leads a session of its own, hears no SIGTERM and forks once more when it gets one."""
+    host: Host = LocalHost() if kind == "local" else SshHost(request.getfixturevalue("far_side"))
+    child, late = tmp_path / "child", tmp_path / "late"
+    code = f"""
+import os, signal, time
+def forks(number, frame):
+    if os.fork() == 0:
+        open({str(late)!r}, "w").write(str(os.getpid()))
+signal.signal(signal.SIGTERM, forks)
+if os.fork() == 0:
+    os.setsid()
+    open({str(child)!r}, "w").write(str(os.getpid()))
+    while True:
+        time.sleep(1000)
+"""
+    process = host.start([sys.executable, "-c", code], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e",
+                         environment={"MARK": "mine"})
+    try:
+        forked = int(until(lambda: child.read_text() if child.exists() else "", "its child"))
+        assert process.wait(PATIENCE) == 0
+        assert host.end_marked(["MARK=other"]) == []
+        ended = host.end_marked(["MARK=mine"], grace=2)
+        assert forked in ended
+        assert int(late.read_text()) in ended
+        assert not any(running(pid) for pid in ended)
+        assert host.end_marked(["MARK=mine"]) == []
+    finally:
+        if isinstance(host, SshHost):
+            host.close()
+
+
 def test_the_kernels_log_begins_now_and_closes(host: Host) -> None:
     log = host.kernel_log()
     if log is None:

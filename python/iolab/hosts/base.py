@@ -84,6 +84,14 @@ class Host(Protocol):
         """
         ...
 
+    def end_marked(self, marks: Sequence[str], grace: float = 10.0) -> list[int]:
+        """End what a killed iolab had started but couldn't put on record, and what came of it; the processes that were ended.
+
+        These are all that carry every one of `marks`, each a `NAME=value` that stood in the `environment` they were started with: no
+        others may have been started with the same. ValueError where none is given, or one is no `NAME=value`.
+        """
+        ...
+
     def kernel_log(self) -> KernelLog | None:
         """The kernel's messages from now on; None where they may not be read."""
         ...

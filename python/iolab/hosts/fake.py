@@ -13,6 +13,7 @@ from signal import Signals
 from ..clock import FakeClock
 from ..errors import RunError
 from .base import Completed
+from .leftovers import well_formed
 from .options import Options
 
 
@@ -67,6 +68,7 @@ class FakeHost:
         started: (arguments, directory) of every started program, in order. ended: pids that were ended by force.
         environments: what was added to the environment of each started program, in the order of `started`.
         leftovers: (pid, start time) of processes that an earlier iolab left; ended ones leave it.
+        unrecorded: pid to environment of those that it left without a record; ended ones leave it.
         messages: the kernel's log, None where it may not be read.
     """
 
@@ -82,6 +84,7 @@ class FakeHost:
     removed: list[str] = field(default_factory=list)
     environments: list[dict[str, str]] = field(default_factory=list)
     leftovers: set[tuple[int, int]] = field(default_factory=set)
+    unrecorded: dict[int, dict[str, str]] = field(default_factory=dict)
     messages: list[str] | None = field(default_factory=list)
     options = FakeOptions
 
@@ -115,6 +118,15 @@ class FakeHost:
         self.leftovers.remove((pid, started))
         self.ended.append(pid)
         return [pid]
+
+    def end_marked(self, marks: Sequence[str], grace: float = 10.0) -> list[int]:
+        """End those whose environment holds all marks."""
+        wanted = well_formed(marks)
+        found = [pid for pid, words in self.unrecorded.items() if wanted <= {f"{name}={value}" for name, value in words.items()}]
+        for pid in found:
+            del self.unrecorded[pid]
+        self.ended += found
+        return found
 
     def kernel_log(self) -> FakeKernelLog | None:
         """What tests append to `messages`."""

@@ -1,4 +1,4 @@
-"""Processes that a killed iolab left behind: known for good by pid and start time, ended without ever touching a stranger."""
+"""Processes that a killed iolab left behind: known by pid and start time or by marks, ended without ever touching a stranger."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -20,34 +21,60 @@ def start_ticks(pid: int) -> int | None:
 
 
 def end_group(leader: int, started: int, mark: str, grace: float) -> list[int]:
-    """SIGTERM to the members of a leftover group, SIGKILL to those that are there after `grace` seconds.
+    """End the members of a leftover group; see `Host.end_leftover` for who counts as one."""
+    return _end(lambda pid, group: group == leader and _is_ours(pid, leader, started, mark), grace)
 
-    See `Host.end_leftover` for who counts as a member. Members are held by pidfd between the look and the signal, so that a
-    pid that is used again meanwhile isn't hit.
+
+def end_marked(marks: Sequence[str], grace: float) -> list[int]:
+    """End every process that carries all marks; see `Host.end_marked`."""
+    wanted = {mark.encode() for mark in well_formed(marks)}
+    return _end(lambda pid, group: wanted <= _environ(pid), grace)
+
+
+def well_formed(marks: Sequence[str]) -> set[str]:
+    """The marks themselves. ValueError for such as every process may carry: none, or what is no `NAME=value`."""
+    if not marks or not all(name and value for name, _, value in (mark.partition("=") for mark in marks)):
+        raise ValueError(f"processes can't be told by {list(marks)}")
+    return set(marks)
+
+
+def _end(ours: Callable[[int, int], bool], grace: float) -> list[int]:
+    """SIGTERM to processes, SIGKILL to those that are there after `grace` seconds; which they were.
+
+    Processes are held by pidfd before it is looked whether they are `ours` (by pid and group), so that a pid that is used again
+    meanwhile isn't hit. It is looked again after each signal: what they forked before it reached them is theirs too.
     """
     found: dict[int, int] = {}
     try:
-        for pid in _members(leader):
-            with contextlib.suppress(OSError):
-                found[pid] = os.pidfd_open(pid)
-                if not _is_ours(pid, leader, started, mark):
-                    os.close(found.pop(pid))
         for number in (signal.SIGTERM, signal.SIGKILL):
-            for handle in found.values():
-                with contextlib.suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(handle, number)
             deadline = time.monotonic() + grace
-            while any(_alive(pid, handle) for pid, handle in found.items()) and time.monotonic() < deadline:
-                time.sleep(_LOOK)
+            fresh = {**found, **_hold(ours, found)}
+            while fresh:
+                found.update(fresh)
+                for handle in fresh.values():
+                    with contextlib.suppress(ProcessLookupError):
+                        signal.pidfd_send_signal(handle, number)
+                while any(_alive(pid, handle) for pid, handle in found.items()) and time.monotonic() < deadline:
+                    time.sleep(_LOOK)
+                fresh = _hold(ours, found) if time.monotonic() < deadline else {}
         return sorted(found)
     finally:
         for handle in found.values():
             os.close(handle)
 
 
-def _members(group: int) -> list[int]:
-    pids = [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdecimal()]
-    return [pid for pid in pids if (fields := _stat(pid)) is not None and int(fields[2]) == group and fields[0] not in "ZX"]
+def _hold(ours: Callable[[int, int], bool], known: Container[int]) -> dict[int, int]:
+    """Live processes that are ours and not known yet, with their pidfds."""
+    found: dict[int, int] = {}
+    for pid in [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdecimal()]:
+        fields = _stat(pid)
+        if fields is None or fields[0] in "ZX" or pid in known or not ours(pid, int(fields[2])):
+            continue
+        with contextlib.suppress(OSError):
+            found[pid] = os.pidfd_open(pid)
+            if not ours(pid, int(fields[2])):
+                os.close(found.pop(pid))
+    return found
 
 
 def _is_ours(pid: int, leader: int, started: int, mark: str) -> bool:
@@ -60,11 +87,11 @@ def _is_ours(pid: int, leader: int, started: int, mark: str) -> bool:
     return ticks >= started and mark.encode() in _environ(pid)
 
 
-def _environ(pid: int) -> list[bytes]:
+def _environ(pid: int) -> set[bytes]:
     try:
-        return (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        return set((_PROC / str(pid) / "environ").read_bytes().split(b"\0"))
     except OSError:
-        return []
+        return set()
 
 
 def _alive(pid: int, handle: int) -> bool:

@@ -16,7 +16,7 @@ from pathlib import Path
 from ..errors import RunError
 from .base import Completed
 from .kmsg import Kmsg
-from .leftovers import end_group, start_ticks
+from .leftovers import end_group, end_marked, start_ticks
 from .options import Options
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -69,6 +69,10 @@ class LocalHost:
     def end_leftover(self, pid: int, started: int, mark: str, grace: float = 10.0) -> list[int]:
         """End what a killed iolab left running."""
         return end_group(pid, started, mark, grace)
+
+    def end_marked(self, marks: Sequence[str], grace: float = 10.0) -> list[int]:
+        """End what a killed iolab left running without a record."""
+        return end_marked(marks, grace)
 
     def kernel_log(self) -> Kmsg | None:
         """`/dev/kmsg`, where this user may read it."""
@@ -183,6 +187,8 @@ def _die_with(parent: int) -> Callable[[], None]:
     """
 
     def ask() -> None:
+        # iolab's own handler stands until the program does: it would take the signal and forget it
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
         if os.getppid() != parent:  # died in between
             os._exit(1)

@@ -99,13 +99,17 @@ class SshHost:
         """
         self.clock.refresh()
         process = SshProcess(self, self.channel(), self._generation, cwd, stdout, stderr)
-        process.begin(command, dict(environment or {}), folders)
         self._open = [one for one in self._open if not one.over] + [process]
+        process.begin(command, dict(environment or {}), folders)
         return process
 
     def end_leftover(self, pid: int, started: int, mark: str, grace: float = 10.0) -> list[int]:
         """End what a killed iolab left running there."""
         return [int(ended) for ended in self.call("end_leftover", allow=2 * grace, pid=pid, started=started, mark=mark, grace=grace)[0]]
+
+    def end_marked(self, marks: Sequence[str], grace: float = 10.0) -> list[int]:
+        """End what a killed iolab left running there without a record."""
+        return [int(ended) for ended in self.call("end_marked", allow=3 * grace, marks=list(marks), grace=grace)[0]]
 
     def kernel_log(self) -> SshKernelLog | None:
         """The kernel's messages there."""
@@ -276,9 +280,12 @@ class SshHost:
     def _end_lost(self) -> None:
         """Programs of the connection that was lost: the far end ends them, unless it can't tell yet that we had gone."""
         for process in self._open:
-            if not process.over and process.started is not None:
+            if process.lost or not process.over:
                 with contextlib.suppress(RunError, OSError, ValueError):
-                    self.end_leftover(process.pid, process.started, process.mark, grace=5.0)
+                    if process.started is None:  # its start was asked for and never answered
+                        self.end_marked([process.mark], grace=5.0)
+                    else:
+                        self.end_leftover(process.pid, process.started, process.mark, grace=5.0)
         self._open = []
 
 

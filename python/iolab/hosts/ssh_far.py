@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from .kmsg import Kmsg
-from .leftovers import end_group, start_ticks
+from .leftovers import end_group, end_marked, start_ticks
 
 LEASE = 60.0
 """Seconds without a word from the other side after which running programs are ended: it asks at least every second while one runs."""
@@ -160,11 +160,12 @@ class FarEnd:
         return _exit_code(popen.returncode)
 
     def do_end_leftover(self, *, pid: int, started: int, mark: str, grace: float) -> list[int]:
-        """See `leftovers.end_group`. A child of ours is reaped, so that it counts as gone."""
-        ended = end_group(pid, started, mark, grace)
-        if pid in self._children:
-            self._children[pid].poll()
-        return ended
+        """See `leftovers.end_group`."""
+        return end_group(pid, started, mark, grace)
+
+    def do_end_marked(self, *, marks: list[str], grace: float) -> list[int]:
+        """See `leftovers.end_marked`."""
+        return end_marked(marks, grace)
 
     def do_log_open(self) -> bool:
         """Whether the kernel's messages can be read from now on."""

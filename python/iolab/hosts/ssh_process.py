@@ -30,7 +30,8 @@ class SshProcess:
     """Runs in the mirror of a directory. `started` and `pid` are the far side's.
 
     Attributes:
-        over: whether it ended, or is lost. mark: `NAME=value` that stands in its environment.
+        over: whether it ended, or is lost; lost: whether its connection went before it was known to have ended.
+        mark: `NAME=value` that stands in its environment and in no other's but its children's.
     """
 
     def __init__(self, host: SshHost, channel: Channel, generation: int, cwd: Path, stdout: Path, stderr: Path) -> None:
@@ -41,7 +42,7 @@ class SshProcess:
         self._exit_code: int | None = None
         self._token = secrets.token_hex(8)
         self.mark = f"{_MARK}={self._token}"
-        self.over = False
+        self.over = self.lost = False
         self.pid = 0
         self.started: int | None = None
 
@@ -64,7 +65,7 @@ class SshProcess:
             found = self._channel.call("start", command=list(command), cwd=work_place(self._cwd), stdout=self._far(self._words[0]),
                                        stderr=self._far(self._words[1]), environment=words)[0]
         except HostLost:
-            self.over = True
+            self.over = self.lost = True
             raise
         except (OSError, ValueError) as error:
             self.over = True
@@ -94,7 +95,7 @@ class SshProcess:
         try:
             answer = self._channel.call(do, allow=most, pid=self.pid, **values)[0]
         except HostLost:
-            self.over = True
+            self.over = self.lost = True
             raise
         except (OSError, ValueError) as error:
             raise RunError(f"process {self.pid} can't be followed: {error}", where=self._host.name) from None
@@ -111,7 +112,7 @@ class SshProcess:
                 if file.parent not in self._directories:
                     self._bring(self._far(file), file, None)
         except HostLost:
-            self.over = True
+            self.over = self.lost = True
             raise
         except (OSError, ValueError) as error:
             raise RunError(f"what a program left can't be brought back: {error}", where=self._host.name) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,11 @@ from ..errors import RunError
 from ..hosts.base import Host, Process
 from ..study.commands import Command
 from .journal import Journal
+from .starts import Starts
 
 RECORDS = "hooks.jsonl"
 OUTPUTS = "hooks"
 """Directory of what the commands wrote; below a run it is a directory so that no output is mistaken for a measurement."""
-MARK = "IOLAB_RESULTS"
-"""Variable in the environment of everything that a study starts: the results' directory."""
 LONGEST_WAIT = 0.25
 """Seconds between looks at interrupts."""
 SLOW = 30.0
@@ -51,20 +50,10 @@ class CommandEnd:
 class CommandRunner:
     """Starts and ends commands of one study on its host."""
 
-    def __init__(self, host: Host, clock: Clock, journal: Journal, results: Path, directory: Path, noticed: Callable[[str], None]) -> None:
-        """`results`: the results directory; `directory`: where commands are started, the study file's own."""
+    def __init__(self, host: Host, clock: Clock, journal: Journal, starts: Starts, directory: Path, noticed: Callable[[str], None]) -> None:
+        """`starts`: of the study's attempt; `directory`: where commands are started, the study file's own."""
         self._host, self._clock, self._journal = host, clock, journal
-        self._results, self._directory, self._noticed = results, directory.absolute(), noticed
-
-    @property
-    def mark(self) -> str:
-        """The same as `NAME=value`, by which leftovers are known."""
-        return f"{MARK}={self._results.absolute()}"
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What stands in the environment of everything that the study starts, hooks or not."""
-        return {MARK: str(self._results.absolute())}
+        self._starts, self._directory, self._noticed = starts, directory.absolute(), noticed
 
     def start(self, command: Command, title: str, directory: Path, environment: Mapping[str, str]) -> Running:
         """Start a command, its output going below `directory`; RunError where that can't be done."""
@@ -77,9 +66,9 @@ class CommandRunner:
         begun, time_ns = self._clock.monotonic(), self._clock.realtime_ns()
         process = self._host.start(command.arguments, cwd=self._directory, stdout=outputs / f"{number:02d}.out",
                                    stderr=outputs / f"{number:02d}.err",
-                                   environment={**self.environment, **environment})
-        self._log("hook", title=title, command=command.text, host=self._host.name, pid=process.pid,
-                  pid_started_ticks=process.started)
+                                   environment={**environment, **self._starts.environment})
+        with self._journalled():
+            self._starts.note("hook", process, title=title, command=command.text)
         return Running(command, title, directory, number, process, begun, time_ns)
 
     def run(self, command: Command, title: str, directory: Path, environment: Mapping[str, str], stop: Callable[[], bool]) -> CommandEnd:
@@ -112,13 +101,15 @@ class CommandRunner:
             "time_ns": running.time_ns, "seconds": round(seconds, 6), "exit_code": code,
             "output": f"{OUTPUTS}/{running.number:02d}.out", "errors": f"{OUTPUTS}/{running.number:02d}.err",
             **({"failure": failure} if failure else {})})
-        self._log("hook-ended", title=running.title, pid=running.process.pid, exit_code=code, seconds=round(seconds, 6))
+        with self._journalled():
+            self._journal.write("hook-ended", title=running.title, pid=running.process.pid, exit_code=code, seconds=round(seconds, 6))
         return CommandEnd(code, seconds, failure)
 
-    def _log(self, event: str, **data: Any) -> None:
-        """To the journal; a full disk must not keep a command from putting things back."""
+    @contextlib.contextmanager
+    def _journalled(self) -> Iterator[None]:
+        """A full disk must not keep a command from putting things back."""
         try:
-            self._journal.write(event, **data)
+            yield
         except OSError as error:
             self._noticed(f"the journal can't be written: {error.strerror or error}")
 

@@ -18,8 +18,8 @@ from ..study.load import Study
 from ..study.plan import run_seconds
 from ..targets.base import NOTHING_ALLOWED, Permissions, Target
 from ..workloads.base import Workload
-from .commands import MARK
 from .recording import StudyRecorder, Wanted
+from .starts import MARK
 
 SCRATCH = "scratch"
 """Directory under the results where targets without a path of their own are made."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..clock import Clock
 from ..errors import RunError
-from ..hosts.base import Host, KernelLog, Process
+from ..hosts.base import Host, KernelLog
 from ..hosts.facts import Facts, temperatures
 from ..hosts.place import Place
 from ..results.evidence import TARGET_FILE, write_plan
@@ -31,6 +31,7 @@ from .log_ios import keep_ios
 from .picture import read_picture
 from .record import RunEnd, plan_of
 from .recording import StudyRecorder
+from .starts import Starts
 
 KERNEL_FILE = "dmesg.txt"
 SCHEMA = 1
@@ -57,11 +58,11 @@ class Executor:
     """Does runs on one host."""
 
     def __init__(self, host: Host, clock: Clock, interrupts: Interrupts, hooks: Hooks, commands: CommandRunner, *,
-                 waiting: Callable[[PlannedRun, float, float, Mapping[str, float]], None], launched: Callable[[str, Process], None],
+                 starts: Starts, waiting: Callable[[PlannedRun, float, float, Mapping[str, float]], None],
                  noticed: Callable[[str], None], kernel_log: KernelLog | None = None, recorder: StudyRecorder | None = None) -> None:
         self._host, self._clock, self._interrupts = host, clock, interrupts
         self._hooks, self._commands, self._kernel_log, self._recorder = hooks, commands, kernel_log, recorder
-        self._waiting, self._launched, self._noticed = waiting, launched, noticed
+        self._starts, self._waiting, self._noticed = starts, waiting, noticed
 
     def execute(self, setting: RunSetting) -> RunEnd:
         """Do the run and write its evidence, `run.json` last: a directory without it was never finished.
@@ -115,7 +116,7 @@ class Executor:
             self._tidy(setting)
 
     def _load(self, setting: RunSetting, load: Load, place: Place) -> RunEnd:
-        runner = LoadRunner(self._host, self._clock, self._interrupts, self._commands.environment, self._noticed)
+        runner = LoadRunner(self._host, self._clock, self._interrupts, self._starts, self._noticed)
         job = setting.workload.job(place)
         if setting.target.cold():
             layout = self._lay_out(runner, setting, place)
@@ -129,8 +130,7 @@ class Executor:
             self._recorder.begin()
         try:
             end = runner.run(setting.directory, job, load, setting.sources, actions,
-                             launched=lambda process: self._launched(setting.name, process),
-                             waiting=lambda passed, expected, latest: self._waiting(setting.run, passed, expected, latest))
+                             lambda passed, expected, latest: self._waiting(setting.run, passed, expected, latest))
         finally:
             self._keep_kernel_messages(setting)
         window = setting.workload.window(setting.directory)
@@ -144,7 +144,7 @@ class Executor:
         """For a cold start the files are laid out by a job of its own, then put out of memory."""
         end, layout = RunEnd("finished"), setting.workload.layout(place)
         if layout is not None:
-            end = runner.lay_out(setting.directory, layout, launched=lambda process: self._launched(setting.name, process))
+            end = runner.lay_out(setting.directory, layout)
         if end.status == "finished":
             setting.target.chill()
         return end

@@ -16,6 +16,7 @@ from .actions import Actions
 from .interrupts import Interrupts
 from .progress import Status
 from .record import RunEnd
+from .starts import Starts
 
 COMMAND_FILE = "command.txt"
 STDOUT_FILE = "stdout.txt"
@@ -29,14 +30,16 @@ LONGEST_WAIT = 0.25
 class LoadRunner:
     """Runs jobs on one host and watches them."""
 
-    def __init__(self, host: Host, clock: Clock, interrupts: Interrupts, environment: Mapping[str, str],
-                 noticed: Callable[[str], None]) -> None:
+    def __init__(self, host: Host, clock: Clock, interrupts: Interrupts, starts: Starts, noticed: Callable[[str], None]) -> None:
         self._host, self._clock, self._interrupts = host, clock, interrupts
-        self._environment, self._noticed = environment, noticed
+        self._starts, self._noticed = starts, noticed
 
-    def run(self, directory: Path, job: Job, load: Load, sources: Sequence[Source], actions: Actions, *,
-            launched: Callable[[Process], None], waiting: Callable[[float, float, Mapping[str, float]], None]) -> RunEnd:
-        """Run the job to its end or its limit. RunError where it can't be started, OSError where evidence can't be written."""
+    def run(self, directory: Path, job: Job, load: Load, sources: Sequence[Source], actions: Actions,
+            waiting: Callable[[float, float, Mapping[str, float]], None]) -> RunEnd:
+        """Run the job to its end or its limit. RunError where it can't be started, OSError where evidence can't be written.
+
+        `directory` bears the run's name.
+        """
         watched = list(sources)
         with contextlib.ExitStack() as stack:
             for source in sources:
@@ -44,7 +47,7 @@ class LoadRunner:
                 source.start(directory)
             process = self._start(directory, job, "")
             try:
-                launched(process)
+                self._starts.note("started", process, run=directory.name)
                 actions.start(process, load.ramp)
 
                 def poll(passed: float) -> float:
@@ -62,11 +65,11 @@ class LoadRunner:
         status, reason = cut or _end_of(exit_code, directory / STDERR_FILE)
         return RunEnd(status, reason, exit_code, job=job, pid=process.pid, pid_started=process.started)
 
-    def lay_out(self, directory: Path, job: Job, *, launched: Callable[[Process], None]) -> RunEnd:
+    def lay_out(self, directory: Path, job: Job) -> RunEnd:
         """Run a layout to its end. RunError where it can't be started."""
         process = self._start(directory, job, LAYOUT)
         try:
-            launched(process)
+            self._starts.note("started", process, run=directory.name)
             cut = self._watch(process, job.limit, job.limit, lambda passed: float("inf"))
             exit_code = process.end() if cut else process.wait(0)
         except BaseException:
@@ -80,7 +83,7 @@ class LoadRunner:
             (directory / name).write_text(text, "utf-8")
         (directory / f"{prefix}{COMMAND_FILE}").write_text(shlex.join(job.command) + "\n", "utf-8")
         return self._host.start(job.command, cwd=directory, stdout=directory / f"{prefix}{STDOUT_FILE}",
-                                stderr=directory / f"{prefix}{STDERR_FILE}", environment=self._environment, folders=job.folders)
+                                stderr=directory / f"{prefix}{STDERR_FILE}", environment=self._starts.environment, folders=job.folders)
 
     def _watch(self, process: Process, limit: float, expected: float, poll: Callable[[float], float]) -> tuple[Status, str] | None:
         """Wait for the load; (status, reason) where it must be ended, None where it ended itself.

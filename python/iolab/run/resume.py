@@ -15,7 +15,6 @@ from typing import Any
 
 from ..errors import FormatError, ResultsError, UsageError
 from ..hosts.base import Host
-from ..hosts.facts import boot_id
 from ..results.evidence import read_plan, run_directories, run_number
 from ..results.manifest import FILE as MANIFEST_FILE
 from ..results.manifest import Manifest, read_manifest
@@ -26,10 +25,10 @@ from ..targets.made import SUFFIX as MADE
 from ..targets.made import clean_leftovers
 from .journal import FILE as JOURNAL_FILE
 from .journal import Journal, read_journal
+from .starts import end_left_running
 
 STUDY_FILE = "study.toml"
 ASIDE = "aside"
-_ENDS = ("finished", "failed", "interrupted")
 
 
 @dataclass(frozen=True)
@@ -130,12 +129,12 @@ def check_host(past: Past, host: Host, directory: Path, force: bool) -> None:
                                                      "go on here with --force: later runs are marked as of another environment")
 
 
-def clear(directory: Path, past: Past, journal: Journal, host: Host, mark: str, noticed: Callable[[str], None]) -> None:
+def clear(directory: Path, past: Past, journal: Journal, host: Host, noticed: Callable[[str], None]) -> None:
     """End what a killed study left running, remove what its targets left, and set unfinished runs aside.
 
-    Only processes that the journal names are ended, in this boot; only what targets have on record is removed.
+    Only what targets have on record is removed; see `starts` for which processes are ended.
     """
-    _end_leftovers(past.events, journal, host, mark, noticed)
+    end_left_running(past.events, directory, journal, host, noticed)
     for left in clean_leftovers(host, directory):
         noticed(f"left over from the killed study: {left}")
     last = {str(event["run"]): event["event"] for event in past.events if "run" in event}
@@ -184,30 +183,6 @@ def drifted(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
             if old.get(name) != new.get(name):
                 found.append(f"{name}: {old.get(name, 'unknown')} became {new.get(name, 'unknown')}")
     return list(dict.fromkeys(found))
-
-
-def _end_leftovers(events: Sequence[Mapping[str, Any]], journal: Journal, host: Host, mark: str, noticed: Callable[[str], None]) -> None:
-    """Every process that was begun in this boot and whose end isn't on record. Ids and start times hold within a boot alone."""
-    open_ones: dict[int, tuple[str, int]] = {}
-    boot = None
-    for event in events:
-        kind, pid, started = event["event"], event.get("pid"), event.get("pid_started_ticks")
-        if kind in ("opened", "resumed"):
-            boot = event.get("boot")
-            open_ones = {}
-        elif kind in ("started", "hook") and isinstance(pid, int) and isinstance(started, int):
-            open_ones[pid] = (str(event.get("run") or event.get("title")), started)
-        elif kind == "hook-ended" and isinstance(pid, int):
-            open_ones.pop(pid, None)
-        elif kind in _ENDS:
-            open_ones = {pid: one for pid, one in open_ones.items() if one[0] != event.get("run")}
-    if boot is None or boot != boot_id(host):
-        return
-    for pid, (of, started) in open_ones.items():
-        ended = host.end_leftover(pid, started, mark)
-        if ended:
-            journal.write("ended-leftover", of=of, pids=ended)
-            noticed(f"ended {len(ended)} process{'es' if len(ended) > 1 else ''} that the killed study had left (of {of})")
 
 
 def _plan(run_dir: Path) -> RunPlan | None:

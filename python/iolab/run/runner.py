@@ -11,8 +11,8 @@ from typing import Any
 
 from ..clock import Clock
 from ..errors import RunError
-from ..hosts.base import Host, Process
-from ..hosts.facts import Facts, boot_id
+from ..hosts.base import Host
+from ..hosts.facts import Facts
 from ..results.evidence import RUNS
 from ..results.manifest import FILE as MANIFEST_FILE
 from ..results.manifest import Manifest, read_manifest, write_atomically, write_manifest
@@ -31,6 +31,7 @@ from .journal import Journal
 from .progress import Outcome, ProgressListener
 from .record import RunEnd
 from .resume import NOTHING, STUDY_FILE, Past, check_host, check_surroundings, clear, drifted, read_past
+from .starts import Starts
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ class StudyRunner:
         self._study, self._directory, self._listener = study, directory, listener
         self._clock, self._host, self._options = clock, host, options or RunnerOptions()
         self._journal = Journal(directory, clock)
-        self._commands = CommandRunner(host, clock, self._journal, directory, study.directory, listener.noticed)
+        self._starts = Starts(directory, host, self._journal)
+        self._commands = CommandRunner(host, clock, self._journal, self._starts, study.directory, listener.noticed)
         self._equipment = Equipment(study, host, clock, directory, listener.noticed, self._options.permissions)
 
     def run(self, interrupts: Interrupts, reproduce: Sequence[str]) -> Outcome:
@@ -79,7 +81,7 @@ class StudyRunner:
         """
         past = read_past(self._directory) if self._options.resume else NOTHING
         check_host(past, self._host, self._directory, self._options.permissions.force)
-        clear(self._directory, past, self._journal, self._host, self._commands.mark, self._listener.noticed)
+        clear(self._directory, past, self._journal, self._host, self._listener.noticed)
         plan = plan_runs(self._study, self._equipment.seconds)
         missing = [run for run in plan.runs if run.number not in past.done]
         if past.begun and not missing:
@@ -144,8 +146,8 @@ class StudyRunner:
     def _note_ground(self, event: str, missing: Sequence[PlannedRun], ground: _Ground, planned: Mapping[int, str], **data: Any) -> None:
         """The event with what runs are done on, and under which names the missing ones are planned by now."""
         self._journal.write_all([
-            (event, {"study": self._study.name, "host": self._host.name, "boot": boot_id(self._host),
-                     "surroundings": ground.surroundings, **data}),
+            (event, {"study": self._study.name, "host": self._host.name, **self._starts.facts, "surroundings": ground.surroundings,
+                     **data}),
             *(("planned", {"run": ground.names[run.number], "variant": run.cell.variant, "factors": dict(run.cell.factors),
                            "block": run.block}) for run in missing if planned.get(run.number) != ground.names[run.number])])
 
@@ -169,8 +171,8 @@ class StudyRunner:
             kernel_log = self._host.kernel_log()
             if kernel_log is not None:
                 stack.callback(kernel_log.close)
-            executor = Executor(self._host, self._clock, interrupts, hooks, self._commands, waiting=self._listener.waiting,
-                                launched=self._launched, noticed=self._listener.noticed, kernel_log=kernel_log,
+            executor = Executor(self._host, self._clock, interrupts, hooks, self._commands, starts=self._starts,
+                                waiting=self._listener.waiting, noticed=self._listener.noticed, kernel_log=kernel_log,
                                 recorder=self._equipment.recorder)
             ends = self._runs(plan, missing, ground, interrupts, hooks, executor, begin)
         finished = len(past.done) + sum(end.status == "finished" for end in ends)
@@ -226,6 +228,3 @@ class StudyRunner:
         for change in changed:
             self._listener.noticed(f"the environment changed: {change}")
         return now
-
-    def _launched(self, name: str, process: Process) -> None:
-        self._journal.write("started", run=name, host=self._host.name, pid=process.pid, pid_started_ticks=process.started)

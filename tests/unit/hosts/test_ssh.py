@@ -7,16 +7,19 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from iolab.cli.main import run
 from iolab.errors import RunError, UsageError
 from iolab.hosts.facts import host_facts
+from iolab.hosts.leftovers import start_ticks
 from iolab.hosts.local import LocalHost
 from iolab.hosts.mirror import here, mirror_root, scratch_on, there, work_place
 from iolab.hosts.named import host_named
 from iolab.hosts.ssh import SshHost, SshOptions
+from iolab.hosts.ssh_channel import Channel
 from iolab.hosts.ssh_process import inside
 from support.sshd import nothing_is_left, sessions_of, sshd
 from support.waiting import PATIENCE, gone, until
@@ -97,6 +100,45 @@ def test_a_lost_connection_fails_what_ran_and_ends_it_there(host: SshHost, far_s
     assert gone(pid, started)
     assert host.read_text("/proc/sys/kernel/osrelease")
     assert not Path(work_place(tmp_path)).exists()
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_what_a_far_end_that_hangs_leaves_running_is_ended_by_the_next_connection(
+        far_side: SshOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answered: bool) -> None:
+    """It can't notice that the connection went; nor, in the second case, did its answer to the start come here."""
+    real, told = Channel.call, []
+
+    def call(self: Channel, do: str, data: bytes = b"", *, allow: float = 0.0, **values: Any) -> tuple[Any, bytes]:
+        answer = real(self, do, data, allow=allow, **values)
+        if do == "start":
+            told.append(answer[0])
+            os.kill(self.far["pid"], signal.SIGSTOP)
+            if not answered:
+                raise self._loss()
+        return answer
+
+    with SshHost(far_side) as host:
+        far = host.far["pid"]
+        with monkeypatch.context() as patch:
+            patch.setattr(Channel, "call", call)
+            try:
+                process = host.start(["sleep", "1000"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+            except RunError:
+                assert not answered
+        try:
+            if answered:
+                for session in sessions_of(far_side):
+                    os.kill(session, signal.SIGKILL)
+                with pytest.raises(RunError, match="connection to the host is lost"):
+                    process.wait(PATIENCE)
+            assert start_ticks(told[0]["pid"]) == told[0]["started"]
+            host.reach()
+            fields = Path(f"/proc/{told[0]['pid']}/stat").read_text().rpartition(")")[2].split()
+            assert fields[0] == "Z"  # its parent hangs
+        finally:
+            os.kill(far, signal.SIGCONT)
+        assert gone(far)
+    nothing_is_left()
 
 
 def test_programs_end_with_a_killed_iolab(far_side: SshOptions, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_hooks_stand_around_study_block_variant_and_run(do: Do, host: FakeHost, 
 def test_hooks_know_where_they_stand(do: Do, host: FakeHost, study: Path, shell: FakeProgram, tmp_path: Path) -> None:
     with_hooks(study)
     out = do()
-    told = {text: {name: value for name, value in added.items() if name != "IOLAB_RESULTS"}
+    told = {text: {name: value for name, value in added.items() if name not in ("IOLAB_RESULTS", "IOLAB_START")}
             for text, added in reversed(list(zip(words(host), host.environments, strict=True)))}  # the first of each
     runs = [read_plan(run) for run in run_directories(out)]
     level = str(runs[0].factors["numjobs"])
