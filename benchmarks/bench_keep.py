@@ -132,7 +132,7 @@ def written(path: Path, parts: Sequence[tuple[float, float, float]], hours: int 
 def made(path: Path) -> None:
     """What it costs to keep a segment of real events."""
     chance = np.random.default_rng(2)
-    for rows in (RATE * SEGMENT, 600_000):
+    for rows in sorted({RATE * SEGMENT, 600_000}):
         where = path / str(rows)
         where.parent.mkdir(exist_ok=True)
         names = pa.array(["fio", "db", "cp"])

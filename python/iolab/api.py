@@ -77,12 +77,13 @@ class Events:
 
     def _span(self, start: Moment, end: Moment) -> tuple[int | None, int | None]:
         from .recording.trace import Trace
+        from .statistics.kept.answering import span_of
         from .statistics.of_traces import bounds
         from .statistics.times import parse_moment
 
         if not isinstance(start, str) and not isinstance(end, str):
             return start, end
-        first, last = bounds(self._held) if isinstance(self._held, Trace) else self._held.span() or (0, 0)
+        first, last = bounds(self._held) if isinstance(self._held, Trace) else span_of(self._held) or (0, 0)
         from_ns, until_ns = (parse_moment(each, first, last) if isinstance(each, str) else each for each in (start, end))
         return from_ns, until_ns
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from iolab.clock import FakeClock
 from iolab.errors import IolabError, RunError
+from iolab.recorder.control import Client
 from iolab.recorder.parts import Outcome, Parts
 from iolab.recorder.recorder import Recorder
 from iolab.recorder.settings import Settings
@@ -192,25 +193,50 @@ class FakeCommand:
     code: int = 0
     stubborn: bool = False
     text: str = "load"
-    from_ns: int = 0
-    until_ns: int | None = None
     signals: list[int] = field(default_factory=list)
     _end: float | None = None
 
     def start(self) -> None:
-        self.from_ns = self.clock.realtime_ns()
         self._end = self.clock.monotonic() + self.seconds
 
     def exit_code(self) -> int | None:
         if self._end is None or self.clock.monotonic() < self._end:
             return None
-        self.until_ns = self.until_ns or self.clock.realtime_ns()
         return self.code
 
     def end(self, number: int = 15) -> None:
         self.signals.append(int(number))
         if not self.stubborn or number == 9:
             self._end, self.code = self.clock.monotonic(), 128 + int(number)
+
+
+class FakeControl:
+    """Asks each request once so many seconds passed; `answers` has when each was answered, after how many seals, and what it says."""
+
+    def __init__(self, clock: FakeClock, sink: FakeSink, requests: Sequence[tuple[float, dict[str, Any]]]) -> None:
+        self.answers: list[dict[str, Any]] = []
+        self._clock, self._sink, self._waiting = clock, sink, list(requests)
+
+    def files(self) -> list[int]:
+        return []
+
+    def serve(self, obey: Callable[[dict[str, Any], Client], None]) -> None:
+        while self._waiting and self._clock.monotonic() >= self._waiting[0][0]:
+            obey(self._waiting.pop(0)[1], _Peer(self))
+
+    def told(self, words: Mapping[str, Any]) -> None:
+        self.answers.append({"at": self._clock.monotonic(), "sealed": self._sink.seals, **words})
+
+    def close(self) -> None:
+        pass
+
+
+class _Peer(Client):
+    def __init__(self, control: FakeControl) -> None:
+        self.gone, self._control = False, control
+
+    def answer(self, words: Mapping[str, Any]) -> None:
+        self._control.told(words)
 
 
 @dataclass
@@ -245,13 +271,17 @@ class Bench:
     listener: Listener = field(default_factory=Listener)
     clock: FakeClock = field(default_factory=FakeClock)
     cpu_share: float = 0.0
+    requests: Sequence[tuple[float, dict[str, Any]]] = ()
+    far: bool = False
 
     def __post_init__(self) -> None:
+        self.control = FakeControl(self.clock, self.sink, self.requests)
         made = self.probes or (lambda number, sources: FakeProbe(self.clock, sources))
         self.launcher = FakeLauncher(made, self.settings.sources)
         self.recorder = Recorder(self.settings, Parts(
             launcher=self.launcher, open_sink=lambda hello: self.sink, clock=self.clock, heard=self.listener, directory=self.directory,
-            cpu_ns=lambda: round(self.clock.monotonic() * self.cpu_share * 1e9), command=self.command, cpus=2,
+            cpu_ns=lambda: round(self.clock.monotonic() * self.cpu_share * 1e9), command=self.command, cpus=2, far=self.far,
+            control=lambda: self.control,  # type: ignore[arg-type, return-value]
             wait=lambda files, seconds: self.clock.sleep(max(seconds, 0.001))))
 
     def run(self) -> Outcome:

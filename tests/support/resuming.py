@@ -8,8 +8,8 @@ from typing import Any
 
 from iolab.hosts.fake import FakeHost
 from iolab.results.evidence import read_plan, run_directories
+from iolab.results.journal import read_journal
 from iolab.run.interrupts import Interrupts
-from iolab.run.journal import read_journal
 
 Do = Callable[..., Path]
 """Do the study of the fixtures; returns its results."""

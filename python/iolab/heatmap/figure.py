@@ -13,9 +13,9 @@ from ..recording.breakdown import Dimension
 from ..recording.counts import UNITS, HeatCounts
 from . import overlays, words
 from .lost import NOTHING_LOST, Lost, lost_of, unrecorded, without
-from .model import Cells, Frame, View, cells_of, frame_of, gaps
+from .model import Cells, Frame, View, cells_of, frame_of, fullest, gaps
 from .scale import Floats, Scale, scale_of
-from .ticks import quantity
+from .ticks import Tick, linear_ticks, log_ticks, quantity
 
 LINE_STEPS = 100
 """Percentiles change at most so often across a map."""
@@ -39,7 +39,7 @@ class Panel:
         frame, cells, scale: where, how many and which level; signed: a difference, second minus first.
         gaps: spans of columns without I/O where some was due, in columns; unrecorded: spans in which nothing was recorded.
         lost: records lost by column; lines: name to a value for each column, nan where there is none.
-        notes: what is not shown and what was lost; weight: what a cell holds.
+        notes: what is not shown and what was lost; weight: what a cell holds; at: a value near which its axis has a mark.
     """
 
     label: str
@@ -56,6 +56,7 @@ class Panel:
     lines: dict[str, Floats] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     weight: str = "count"
+    at: float = 1.0
 
     @cached_property
     def levels(self) -> Floats:
@@ -69,15 +70,15 @@ class Panel:
         return int(self.cells.counts.shape[1])
 
     @property
-    def hatched(self) -> tuple[tuple[float, float], ...]:
-        """All spans that are hatched."""
-        return (*self.gaps, *self.unrecorded)
+    def signs(self) -> dict[str, tuple[tuple[float, float], ...]]:
+        """The spans that are drawn as each of `words.SIGNS`."""
+        return {"shaded": self.gaps, "hatched": self.unrecorded}
 
-    def hatch_words(self, least: float) -> list[str]:
-        """What hatching stands for, where a span is at least `least` columns long."""
-        parts = ["no I/O at all" if any(end - start >= least for start, end in self.gaps) else "",
-                 "nothing was recorded" if any(end - start >= least for start, end in self.unrecorded) else ""]
-        return [" or ".join(part for part in parts if part)] if any(parts) else []
+    def value_ticks(self, most: int) -> list[Tick]:
+        """At most so many marks of its values."""
+        if self.frame.y_scale == "log":
+            return log_ticks(self.frame.low, self.frame.high, most, self.unit, self.at)
+        return linear_ticks(self.frame.low, self.frame.high, most, self.unit)
 
     @property
     def span_ns(self) -> float:
@@ -111,7 +112,7 @@ def panels(maps: Sequence[Named], view: View, layout: Layout, *, percentiles: bo
     across = -(-most // factor)
     cells = [cells_of(each, frame, columns=across, factor=factor, height=layout.height, least=layout.least) for each in counts]
     scale = scale_of([each.counts for each in cells], view.color)
-    unit = UNITS[counts[0].y]
+    unit, at = UNITS[counts[0].y], fullest(cells)
     found = []
     for named, each in zip(maps, cells, strict=True):
         drawn, pace = _lines(named.counts, factor, across) if percentiles and named.counts.y != "offset" else ({}, "")
@@ -122,8 +123,7 @@ def panels(maps: Sequence[Named], view: View, layout: Layout, *, percentiles: bo
         found.append(Panel(
             named.label, words.headline(named.label, named.counts, each), named.counts.y, unit, frame, each, scale,
             gaps=without(tuple((start / factor, end / factor) for start, end in gaps(named.counts)), blind), unrecorded=blind, lost=lost,
-            lines=drawn,
-            notes=tuple(note for note in notes if note), weight=named.counts.weight))
+            lines=drawn, notes=tuple(note for note in notes if note), weight=named.counts.weight, at=at))
     if difference:
         found.append(_difference(found[0], found[1], view))
     return found
@@ -143,4 +143,4 @@ def _difference(first: Panel, second: Panel, view: View) -> Panel:
                   second.cells.above - first.cells.above, second.cells.below - first.cells.below)
     heading = f"difference: {second.label} minus {first.label} (blue: fewer, orange: more)"
     return Panel("difference", heading, first.y, first.unit, first.frame, cells, scale_of([cells.counts], view.color), signed=True,
-                 weight=first.weight)
+                 weight=first.weight, at=first.at)

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 
 from ..recording.counts import HeatCounts
-from .words import number
+from ..recording.lost import LostKind, of_columns, of_kinds
+from .words import lost, number
 
 Span = tuple[float, float]
 
@@ -17,26 +18,30 @@ class Lost:
 
     Attributes:
         columns: (column, records), ascending; 0 records where something was lost and nobody knows how much.
+        kinds: (kind, records) of all of them together.
     """
 
     columns: tuple[tuple[int, int], ...] = ()
+    kinds: tuple[tuple[LostKind, int], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.columns)
 
     def levels(self) -> dict[int, float]:
         """Column to its height in the strip, above 0 and up to 1: by the logarithm of the records, an unknown number lowest."""
-        most = math.log2(1 + max((lost for _, lost in self.columns), default=0))
-        return {column: 0.3 + 0.7 * (math.log2(1 + lost) / most if most else 0.0) for column, lost in self.columns}
+        most = math.log2(1 + max((records for _, records in self.columns), default=0))
+        return {column: 0.3 + 0.7 * (math.log2(1 + records) / most if most else 0.0) for column, records in self.columns}
 
     def words(self) -> str:
         """The strip's legend, empty without losses."""
         if not self.columns:
             return ""
-        total, most = sum(lost for _, lost in self.columns), max(lost for _, lost in self.columns)
+        total, most = sum(records for _, records in self.columns), max(records for _, records in self.columns)
         count = len(self.columns)
         where = f"in {number(count)} column{'' if count == 1 else 's'}"
-        unknown = sum(not lost for _, lost in self.columns)
+        if any(kind != "lost" for kind, _ in self.kinds):
+            return f"{', '.join(lost(kind, records) for kind, records in self.kinds)}: {where}"
+        unknown = sum(not records for _, records in self.columns)
         if unknown == count:
             return f"lost: an unknown number of records {where}"
         parts = [f"lost: {number(total)} record{'' if total == 1 else 's'} {where}"]
@@ -52,12 +57,9 @@ NOTHING_LOST = Lost()
 
 def lost_of(counts: HeatCounts, columns: int, factor: int = 1) -> Lost:
     """The losses of a map in a drawing of `columns` columns, each `factor` of the map's. What lies beside the drawing is left out."""
-    found: dict[int, int] = {}
-    for column, lost in counts.lost_by_column:
-        place = column // factor
-        if 0 <= place < columns:
-            found[place] = found.get(place, 0) + lost
-    return Lost(tuple(sorted(found.items())))
+    inside = [(column // factor, kind, records) for column, kind, records in counts.lost_at if 0 <= column // factor < columns]
+    kinds = ((kind, sum(records for _, records in found)) for kind, _, found in of_kinds(inside, {}))
+    return Lost(of_columns(inside), tuple(kinds))
 
 
 def unrecorded(counts: HeatCounts, columns: int, factor: int = 1) -> tuple[Span, ...]:

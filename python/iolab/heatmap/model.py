@@ -24,16 +24,21 @@ YScale: TypeAlias = Literal["log", "linear"]
 _LEAST_SPAN = 4.0
 """A logarithmic axis that follows the data spans at least this factor."""
 
+_ROOM = 2**0.5
+"""Left free below and above sizes on a logarithmic axis: they are few and exact, so that the first and the last are lines of their own."""
+
 
 @dataclass(frozen=True)
 class View:
-    """What is asked for: the scale of y, the share of I/Os to leave above the map, a range of y, the scale of colour."""
+    """What is asked for: the scale of y, the share of I/Os to leave above the map, a range of y, the scale of colour, and the share of
+    sizes to leave below a logarithmic map, which a handful of tiny ones would stretch."""
 
     y_scale: YScale
     crop: float = 0.0
     low: int | None = None
     high: int | None = None
     color: Kind = "rank"
+    tail: float = 0.001
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ class Cells:
 def frame_of(maps: Sequence[HeatCounts], view: View) -> Frame:
     """The frame that suits all these maps together, so that they can be compared.
 
-    A range wins over a crop; a crop leaves at most that share of all counts above, and ends with a whole bucket.
+    A range wins over a crop; a crop leaves at most that share of all counts above, and ends with a whole bucket, as a tail does below.
     A time of which it is known that nothing happened has an empty one. FormatError where nothing is left to show.
     """
     held = [each for each in maps if len(each.count)]
@@ -101,15 +106,18 @@ def frame_of(maps: Sequence[HeatCounts], view: View) -> Frame:
         first = grid.index(view.low)
     elif view.y_scale == "linear" and not isinstance(grid, Linear):
         first = 0
+    elif view.tail > 0 and view.high is None and held[0].y == "size":
+        first = min(last, _tail_index(held, view.tail))
     if view.high is not None and view.low is None:
         first = min(first, last)
     if first > last or first > highest or last < lowest:
         raise FormatError("no I/O lies in the range of y that was asked for", hint="leave --y-range out to see all")
     bounds = grid.bounds(first, last)
-    if view.y_scale == "log" and view.low is None and view.high is None and bounds[-1] < _LEAST_SPAN * max(bounds[0], 0.5):
-        # a single size would fill the map from bottom to top: give it room to be seen as one
-        around = (_LEAST_SPAN * max(bounds[0], 0.5) / bounds[-1]) ** 0.5
-        bounds = grid.bounds(grid.index(bounds[0] / around), grid.index(bounds[-1] * around))
+    if view.y_scale == "log" and view.low is None and view.high is None:
+        # a single value would fill the map from bottom to top: give it room to be seen as one
+        around = max((_LEAST_SPAN * max(bounds[0], 0.5) / bounds[-1]) ** 0.5, _ROOM if held[0].y == "size" else 1)
+        if around > 1:
+            bounds = grid.bounds(grid.index(bounds[0] / around), grid.index(bounds[-1] * around))
     low = float(bounds[0])
     if view.y_scale == "log":
         low = max(low, 0.5)
@@ -183,14 +191,30 @@ def gaps(counts: HeatCounts) -> list[tuple[int, int]]:
     return found
 
 
+def fullest(maps: Sequence[Cells]) -> float:
+    """The highest whole value of the row that holds most in maps of the same rows, at least 1: the marks of an axis begin there."""
+    row = int(np.argmax(sum(np.abs(each.counts).sum(axis=1) for each in maps)))
+    return max(1.0, float(maps[0].edges[row + 1]) - 1)
+
+
 def _crop_index(maps: Sequence[HeatCounts], crop: float) -> int:
     """The lowest last bucket that leaves at most `crop` of all counts above it."""
-    index = np.concatenate([each.index for each in maps])
-    count = np.concatenate([each.count for each in maps])
-    order = np.argsort(index, kind="stable")
-    kept = np.cumsum(count[order])
+    index, kept = _summed_up(maps)
     place = int(np.searchsorted(kept, math.ceil(kept[-1] * (1 - crop) - 1e-9)))
-    return int(index[order][min(place, len(order) - 1)])
+    return int(index[min(place, len(index) - 1)])
+
+
+def _tail_index(maps: Sequence[HeatCounts], tail: float) -> int:
+    """The highest first bucket that leaves at most `tail` of all counts below it."""
+    index, kept = _summed_up(maps)
+    return int(index[int(np.searchsorted(kept, math.floor(kept[-1] * tail + 1e-9), side="right"))])
+
+
+def _summed_up(maps: Sequence[HeatCounts]) -> tuple[Integers, Integers]:
+    """Buckets of all counts, ascending, and how many counts there are up to each."""
+    index = np.concatenate([each.index for each in maps])
+    order = np.argsort(index, kind="stable")
+    return index[order], np.cumsum(np.concatenate([each.count for each in maps])[order])
 
 
 def _why_nothing(maps: Sequence[HeatCounts]) -> str:

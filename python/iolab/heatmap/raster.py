@@ -41,15 +41,16 @@ def row_of_pixel(panel: Panel, height: int) -> npt.NDArray[np.int64]:
 
 
 def draw(panel: Panel, theme: Theme, width: int, height: int) -> Pixels:
-    """The map as pixels, shape (height, width, 3), row 0 at the top; spans without data are hatched."""
+    """The map as pixels, shape (height, width, 3), row 0 at the top; idle spans are shaded, unrecorded ones hatched."""
     across = np.arange(width) * panel.columns // width
     image = colours(panel, theme)[row_of_pixel(panel, height)[::-1]][:, across]
     diagonal = (np.arange(width)[None, :] + np.arange(height)[:, None]) % _HATCH < 2
-    # a gap shorter than a cell shows only where the cell's column is empty
-    diagonal &= np.all(image == rgb(theme.background), axis=2)
-    for start, end in panel.hatched:
-        left, right = round(start * width / panel.columns), round(end * width / panel.columns)
-        image[:, left:right][diagonal[:, left:right]] = rgb(theme.hatch)
+    # a span shorter than a cell shows only where the cell's column is empty
+    bare = np.all(image == rgb(theme.background), axis=2)
+    for sign, where, colour in (("shaded", bare, theme.shade), ("hatched", bare & diagonal, theme.hatch)):
+        for start, end in panel.signs[sign]:
+            left, right = round(start * width / panel.columns), round(end * width / panel.columns)
+            image[:, left:right][where[:, left:right]] = rgb(colour)
     return image
 
 

@@ -85,9 +85,10 @@ def _title(panel: Panel) -> str:
 def _lines(panel: Panel) -> list[str]:
     """Notes in lines that fit below the map."""
     lines: list[str] = []
-    hatched = [f"hatched: {words}" for words in panel.hatch_words(panel.columns / WIDTH)]
+    pixel = panel.columns / WIDTH
+    signs = [f"{sign}: {words.SIGNS[sign]}" for sign, spans in panel.signs.items() if any(end - start >= pixel for start, end in spans)]
     strip = [panel.lost.words()] if panel.lost else []
-    for note in [*panel.notes, *strip, *hatched]:
+    for note in [*panel.notes, *strip, *signs]:
         if lines and len(lines[-1]) + len(note) < 150:
             lines[-1] += f" · {note}"
         else:
@@ -97,9 +98,8 @@ def _lines(panel: Panel) -> list[str]:
 
 def _axes(panel: Panel, theme: Theme, top: int) -> str:
     frame, foot = panel.frame, top + HEIGHT + _strip_height(panel)
-    make = ticks.log_ticks if frame.y_scale == "log" else ticks.linear_ticks
     marks = []
-    for tick in make(frame.low, frame.high, 9, panel.unit):
+    for tick in panel.value_ticks(9):
         y = top + HEIGHT * (1 - float(frame.position(np.array([tick.value]))[0]))
         marks.append(f'<path d="M{_LEFT - 5} {y:.1f}h5" stroke="{theme.faint}"/>'
                      f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(tick.label)}</text>')

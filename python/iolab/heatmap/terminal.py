@@ -7,12 +7,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from ..texts import visible
 from . import ticks
 from .figure import Layout, Panel
 from .legend import legend_text
 from .raster import Pixels, colours, row_of_pixel
 from .theme import DARK, GREY, LIGHT, Theme, rgb
-from .words import kind_of
+from .words import SIGNS, TITLES, kind_of
 
 Mode: TypeAlias = Literal["truecolor", "256", "grey", "text"]
 MODES: tuple[Mode, ...] = ("truecolor", "256", "grey", "text")
@@ -20,6 +21,7 @@ MODES: tuple[Mode, ...] = ("truecolor", "256", "grey", "text")
 _DENSITY = ".:-=+*#%@"
 _FEWER, _MORE = "-=", "+#"
 _LINES = {"p50": "─", "p90": "═", "p99": "━", "mean": "·"}
+_SIGNS = {"shaded": "░", "hatched": "╱"}
 _BARS = "▁▂▃▄▅▆▇█"
 _GUTTER = 10
 _CUBE = np.array([0, 95, 135, 175, 215, 255])
@@ -51,15 +53,17 @@ def layout_of(width: int, height: int, count: int, mode: Mode) -> Layout:
 
 def draw(panel: Panel, layout: Layout, mode: Mode, theme: Theme) -> list[str]:
     """The lines of one map: heading, map with axes, scale of colour, notes."""
-    lines = [f"{_bold(panel.heading.partition(':')[0], mode)}{panel.heading[len(panel.heading.partition(':')[0]):]}"]
+    name, colon, facts = visible(panel.heading).partition(":")
+    lines = [f"{TITLES[panel.y]} · {_bold(name, mode)}{colon}{facts}"]  # type: ignore[index]
     rows = _characters(panel, layout) if mode == "text" else _blocks(panel, layout, mode, theme)
     labels = _labels(panel, layout, len(rows))
     lines += [f"{labels.get(number, ''):>{_GUTTER - 2}} {'┤' if number in labels else '│'}{row}" for number, row in enumerate(rows)]
     lines += [*_strip(panel, mode, theme), *_time_axis(panel)]
     lines.append(f"{'':{_GUTTER - 2}}  {_legend(panel, mode, theme)}")
-    hatched = [f"╱ {words}" for words in panel.hatch_words(1)] if _gap_columns(panel) else []
+    marks = set(_marks(panel).values())
+    signs = [f"{mark} {SIGNS[sign]}" for sign, mark in _SIGNS.items() if mark in marks]
     strip = [f"{'!' if mode == 'text' else '█'} {panel.lost.words()}"] if panel.lost else []
-    lines += [f"{'':{_GUTTER - 2}}  {note}" for note in [*panel.notes, *strip, *hatched]]
+    lines += [f"{'':{_GUTTER - 2}}  {visible(note)}" for note in [*panel.notes, *strip, *signs]]
     return lines
 
 
@@ -79,8 +83,10 @@ def _bold(text: str, mode: Mode) -> str:
     return text if mode == "text" else f"\033[1m{text}\033[0m"
 
 
-def _gap_columns(panel: Panel) -> set[int]:
-    return {column for start, end in panel.hatched for column in range(int(np.ceil(start)), int(end))}
+def _marks(panel: Panel) -> dict[int, str]:
+    """Column to the letter of what is known of it, where it lies in a span without I/O as a whole."""
+    return {column: _SIGNS[sign] for sign, spans in panel.signs.items()
+            for start, end in spans for column in range(int(np.ceil(start)), int(end))}
 
 
 def _line_rows(panel: Panel, height: int) -> dict[tuple[int, int], str]:
@@ -97,7 +103,7 @@ def _characters(panel: Panel, layout: Layout) -> list[str]:
     """One character a cell: the denser, the more."""
     shown = row_of_pixel(panel, layout.height)[::-1]
     levels, fewer = panel.levels[shown], panel.cells.counts[shown] < 0
-    gap, over = _gap_columns(panel), _line_rows(panel, layout.height)
+    marks, over = _marks(panel), _line_rows(panel, layout.height)
     lines = []
     for number, row in enumerate(levels):
         line = ""
@@ -105,7 +111,7 @@ def _characters(panel: Panel, layout: Layout) -> list[str]:
             if (number, column) in over:
                 line += over[number, column]
             elif np.isnan(level):
-                line += "╱" if column in gap else " "
+                line += marks.get(column, " ")
             elif panel.signed:
                 line += (_FEWER if fewer[number, column] else _MORE)[int(abs(level) > 0.5)]
             else:
@@ -119,7 +125,8 @@ def _blocks(panel: Panel, layout: Layout, mode: Mode, theme: Theme) -> list[str]
     shown = GREY if mode == "grey" else theme
     pixels = colours(panel, shown)[row_of_pixel(panel, layout.height)[::-1]]
     empty = np.isnan(panel.levels)[row_of_pixel(panel, layout.height)[::-1]]
-    gap, over = _gap_columns(panel), _line_rows(panel, layout.height // 2)
+    marks, over = _marks(panel), _line_rows(panel, layout.height // 2)
+    quiet = f"{_code(np.array(rgb(shown.faint), dtype=np.uint8), mode, '38')};49"
     lines = []
     for number in range(layout.height // 2):
         upper, lower = pixels[2 * number], pixels[2 * number + 1]
@@ -139,7 +146,7 @@ def _blocks(panel: Panel, layout: Layout, mode: Mode, theme: Theme) -> list[str]
                 # the terminal's own ground shows above, so that zero is no colour at all
                 style, letter = f"{_code(lower[column], mode, '38')};49", "▄"
             else:
-                style, letter = "0", "╱" if column in gap else " "
+                style, letter = (quiet, marks[column]) if column in marks else ("0", " ")
             if style != state:
                 line += f"\033[0m\033[{style}m" if style != "0" else "\033[0m"
                 state = style
@@ -161,9 +168,8 @@ def _code(colour: Pixels, mode: Mode, place: str) -> str:
 
 def _labels(panel: Panel, layout: Layout, rows: int) -> dict[int, str]:
     """Line to the words that stand beside it."""
-    make = ticks.log_ticks if panel.frame.y_scale == "log" else ticks.linear_ticks
     found: dict[int, str] = {}
-    for tick in make(panel.frame.low, panel.frame.high, max(2, rows // 2), panel.unit):
+    for tick in panel.value_ticks(max(2, rows // 2)):
         place = float(panel.frame.position(np.array([tick.value]))[0])
         found.setdefault(min(rows - 1, max(0, rows - 1 - int(place * rows))), tick.label)
     return found

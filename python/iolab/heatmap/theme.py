@@ -17,6 +17,9 @@ import numpy.typing as npt
 STEPS = 256
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', 'Liberation Sans', Arial, sans-serif"
 
+SHADE = 0.06
+"""How much of the text's colour is in a shaded ground, as on the page (`web/src/canvas/frame.ts`)."""
+
 Palette = npt.NDArray[np.uint8]
 
 
@@ -40,6 +43,12 @@ class Theme:
     def palette(self) -> Palette:
         """`STEPS` colours from few to many, shape (STEPS, 3)."""
         return interpolate(self.sequential)
+
+    @cached_property
+    def shade(self) -> str:
+        """The ground where nothing happened though something was due: a little of the text's colour on the background."""
+        ground, ink = rgb(self.background), rgb(self.text)
+        return "#" + "".join(f"{round(under + SHADE * (over - under)):02x}" for under, over in zip(ground, ink, strict=True))
 
     @cached_property
     def signed(self) -> Palette:

@@ -44,10 +44,10 @@ def linear_ticks(low: float, high: float, most: int, unit: str) -> list[Tick]:
     return [Tick(number * step, f"{_digits(number * step / scale, 9)} {symbol}".rstrip()) for number in range(first, last + 1)]
 
 
-def log_ticks(low: float, high: float, most: int, unit: str) -> list[Tick]:
+def log_ticks(low: float, high: float, most: int, unit: str, at: float = 1) -> list[Tick]:
     """At most `most` marks at powers of ten (of two for bytes), finer ones between where there is room; each in its own unit.
 
-    A span of less than two such marks is as good as linear and gets linear marks.
+    Where not every power has room, that below `at` has. A span of less than two such marks is as good as linear and gets linear marks.
     """
     if not high > low:
         return []
@@ -59,11 +59,11 @@ def log_ticks(low: float, high: float, most: int, unit: str) -> list[Tick]:
         fine = [factor * base**power for power in range(first - 1, last + 1) for factor in (1, 2, 5) if low <= factor * base**power <= high]
         if len(powers) < 4 and len(fine) <= most:
             powers = fine
-    stride = 1
-    while len([0 for power in range(first, last + 1) if power % stride == 0]) > most:
+    stride, anchor = 1, math.floor(_log(at, base) + 1e-9)
+    while len([0 for power in range(first, last + 1) if (power - anchor) % stride == 0]) > most:
         stride += 1
     if stride > 1:
-        powers = [base**power for power in range(first, last + 1) if power % stride == 0]
+        powers = [base**power for power in range(first, last + 1) if (power - anchor) % stride == 0]
     if len(powers) < 2:
         return linear_ticks(low, high, most, unit)
     return [Tick(value, quantity(value, unit)) for value in powers]

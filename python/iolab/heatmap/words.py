@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ..recording.counts import HeatCounts, Y
+from ..recording.lost import LostKind
 from .model import Cells
 from .ticks import quantity
 
@@ -16,6 +17,9 @@ WEIGHED: dict[str, str] = {"time": "ns", "bytes": "B"}
 """The unit of cells that hold no count, by weight."""
 
 _SUMS = {"time": "spent in them", "bytes": "moved by them"}
+
+SIGNS = {"shaded": "no I/O, though some was due", "hatched": "not recorded"}
+"""What stretches of a map without I/O are drawn as, and what that says."""
 
 _EPOCH = 10**17
 """Later than this (March 1973) a time in ns counts from 1970; earlier ones count from the trace's own start."""
@@ -41,6 +45,15 @@ def halves(count: int) -> str:
     if count == 1:
         return "1 start or completion without its other half"
     return f"{number(count)} starts or completions without their other half"
+
+
+def lost(kind: LostKind, count: int) -> str:
+    """What is said of a kind that was lost; of 0 nobody knows how many there were."""
+    if not count:
+        return lost(kind, 2).replace("2", "an unknown number of", 1)
+    if kind == "unpaired":
+        return halves(count)
+    return f"{records(count)} {'could not be read' if kind == 'damaged' else 'was lost' if count == 1 else 'were lost'}"
 
 
 def amount(counts: HeatCounts, value: float) -> str:

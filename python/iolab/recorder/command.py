@@ -12,7 +12,6 @@ import subprocess
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ..clock import Clock
 from ..errors import UsageError
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -23,8 +22,6 @@ class Recorded(Protocol):
     """Something whose run is recorded."""
 
     text: str
-    from_ns: int
-    until_ns: int | None
 
     def start(self) -> None:
         """Start it; UsageError where it can't be."""
@@ -51,16 +48,13 @@ class Command:
     It gets SIGTERM when the recorder is killed.
     """
 
-    def __init__(self, arguments: Sequence[str], clock: Clock) -> None:
+    def __init__(self, arguments: Sequence[str]) -> None:
         self.text = shlex.join(arguments)
-        self.from_ns = 0
-        self.until_ns: int | None = None
-        self._arguments, self._clock = list(arguments), clock
+        self._arguments = list(arguments)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it."""
-        self.from_ns = self._clock.realtime_ns()
         try:
             self._process = subprocess.Popen(self._arguments, preexec_fn=_before(os.getpid()))
         except OSError as error:
@@ -69,11 +63,7 @@ class Command:
     def exit_code(self) -> int | None:
         """How it ended."""
         code = None if self._process is None else self._process.poll()
-        if code is None:
-            return None
-        if self.until_ns is None:
-            self.until_ns = self._clock.realtime_ns()
-        return 128 - code if code < 0 else code
+        return None if code is None else 128 - code if code < 0 else code
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Send it a signal."""

@@ -1,7 +1,8 @@
 """How a running recording is spoken to: a socket in its directory, a JSON object a line each way.
 
 Words: `status`; `cut` (seals what came up to now; with `label` it leaves a mark of that name); `mark` (`label`, `from_ns`, `until_ns`,
-`link`, `facts`); `stop`. An answer has `ok`, and `error` where that is false. Only the recorder's own user and root are heard.
+`link`, `facts`; `own`: by the recording's time, as `now_ns` of an answer); `stop`. An answer has `ok`, and `error` where that is false.
+Only the recorder's own user and root are heard.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class Control:
         """Hand each request to `obey`, those of new connections too."""
         self._hear(obey)
         # now that those who hung up are gone there is room
-        self._accept()
+        self._accept(obey)
         self._hear(obey)
 
     def close(self) -> None:
@@ -137,7 +138,7 @@ class Control:
             client.flush()
         self._clients = [client for client in self._clients if not client.gone]
 
-    def _accept(self) -> None:
+    def _accept(self, obey: Callable[[dict[str, Any], Client], None]) -> None:
         while True:
             try:
                 channel, _ = self._listener.accept()
@@ -145,6 +146,8 @@ class Control:
                 return
             except OSError:
                 return
+            if len(self._clients) >= _MOST_CLIENTS:
+                self._hear(obey)  # some may have hung up meanwhile
             _, uid, _ = _PEER.unpack(channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
             if uid in (0, os.geteuid()) and len(self._clients) < _MOST_CLIENTS:
                 self._clients.append(Client(channel))

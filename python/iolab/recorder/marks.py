@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..texts import writable
+
 _DEEPEST = 16
 """Lists and objects within each other that facts may have."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A named span of time; see `recording.writer.RecordingWriter.mark`."""
+    """A named span of time; see `recording.writer.RecordingWriter.mark`. `own`: by the recording's own time, not by the machine's clock."""
 
     label: str
     from_ns: int
@@ -21,6 +23,7 @@ class Mark:
     kind: Literal["run", "user"] = "user"
     link: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    own: bool = False
 
 
 def mark_of(request: Mapping[str, Any]) -> Mark:
@@ -35,6 +38,7 @@ def mark_of(request: Mapping[str, Any]) -> Mark:
         kind="run" if request.get("kind") == "run" else "user",
         link=None if link is None else _text("link", link),
         facts=_sound(facts or {}),
+        own=request.get("own") is True,
     )
 
 
@@ -42,7 +46,7 @@ def _text(name: str, value: Any) -> str:
     """A text that every reader can take: what is no character, as a name of a file may hold, is spelt."""
     if not isinstance(value, str):
         raise ValueError(f"{name} is no text")
-    return value.encode("utf-8", "backslashreplace").decode()
+    return writable(value)
 
 
 def _time(name: str, value: Any) -> int:

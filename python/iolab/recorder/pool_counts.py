@@ -8,7 +8,7 @@ is the sum of theirs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 from .. import _core
 from ..formats.zpool_histogram_log import ZpoolLatencyLog, ZpoolSizesLog
 from ..formats.zpool_words import FEWEST_LATENCIES, FEWEST_SIZES, SIZES
+from ..recording.facts import STEP_NS
 from ..recording.schema import EVENTS, LATENCY_BITS
 
 LATENCY, SIZE = "zpool", "zpool-sizes"
@@ -27,14 +28,11 @@ FACTS = {LATENCY: {"what": "I/Os of OpenZFS's disks by powers of two of their la
 SCRIPT = r"""PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH LC_ALL=C
 place=/proc/spl/kstat/zfs
 [ -d $place ] && command -v zpool >/dev/null || exit 0
-next= round=0
+next=
 while :; do
   read -r up _ </proc/uptime
-  now=${up%.*}${up#*.}
-  # to ask for the time costs a program of its own
-  [ $((round % 300)) -ne 0 ] || base=$(($(date +%s%N) - now * 10000000))
-  round=$((round + 1)) pools=
-  echo "@ $((base + now * 10000000))" || exit
+  now=${up%.*}${up#*.} pools=
+  echo "@ $(date +%s%N) ${now}0000000" || exit
   for pool in $place/*/; do
     [ ! -d "$pool" ] || { pool=${pool%/}; pools=1; printf 'pool\t%s\n' "${pool##*/}"; }
   done
@@ -64,11 +62,21 @@ _Key = tuple[str, str, int, int]
 
 @dataclass
 class Reading:
-    """Counts since the pools' import. `disks`: vdev to its pool; `counts`: those that aren't 0."""
+    """Counts since the pools' import.
+
+    Attributes:
+        time_ns: as the machine's clock showed it, then by the recording's time. up_ns: since the machine was started, which nobody sets.
+        disks: vdev to its pool. counts: those that aren't 0.
+    """
 
     time_ns: int
+    up_ns: int
     disks: dict[str, str] = field(default_factory=dict)
     counts: dict[_Key, int] = field(default_factory=dict)
+
+    def follows(self, before: Reading) -> bool:
+        """Whether as much time passed since by both clocks."""
+        return abs(self.time_ns - before.time_ns - (self.up_ns - before.up_ns)) <= STEP_NS
 
 
 @dataclass(frozen=True)
@@ -82,9 +90,12 @@ class Growth:
 class PoolCounts:
     """Takes what the shell writes, in pieces of any length."""
 
-    def __init__(self) -> None:
+    def __init__(self, own_ns: Callable[[int], int] = lambda machine_ns: machine_ns) -> None:
+        """`own_ns`: the recording's time of one that the machine's clock showed."""
+        self._own_ns = own_ns
         self._text = b""
         self._before: Reading | None = None
+        self._strange: Reading | None = None
 
     def feed(self, data: bytes) -> Iterator[Growth]:
         """The growth between readings that are whole now; a reading that can't be understood is left out."""
@@ -94,10 +105,15 @@ class PoolCounts:
             reading = read(text.decode("utf-8", "replace"))
             if reading is None:
                 continue
-            before, self._before = self._before, reading
-            if before is not None and before.time_ns < reading.time_ns:
-                late = reading.time_ns - before.time_ns > LATE_NS
-                yield Growth((), (before.time_ns, reading.time_ns)) if late else Growth(grown(before, reading))
+            reading.time_ns = self._own_ns(reading.time_ns)
+            before, strange = self._before, self._strange
+            if before is not None and not reading.follows(before) and not (strange is not None and reading.follows(strange)):
+                # the clock was set, and the recording has not learnt of it yet, or goes on by the new time: the next reading tells
+                self._strange = reading
+                continue
+            self._before, self._strange = reading, None
+            if before is not None and (passed := reading.up_ns - before.up_ns) > 0:
+                yield Growth((), (reading.time_ns - passed, reading.time_ns)) if passed > LATE_NS else Growth(grown(before, reading))
 
 
 def read(text: str) -> Reading | None:
@@ -109,7 +125,8 @@ def read(text: str) -> Reading | None:
     for line in text.split("\n"):
         first, *rest = line.split("\t")
         if first.startswith("@ "):
-            found = Reading(int(first[2:])) if first[2:].isdecimal() and len(first) < 22 else None
+            time, _, up = first[2:].partition(" ")
+            found = Reading(int(time), int(up)) if all(each.isdecimal() and len(each) < 20 for each in (time, up)) else None
         elif found is None or not first:
             continue
         elif first == "pool" and len(rest) == 1 and not kind:
@@ -134,7 +151,7 @@ def grown(before: Reading, after: Reading) -> tuple[pa.RecordBatch, ...]:
     fell = {key[1] for key, count in before.counts.items() if after.counts.get(key, 0) < count}
     known = before.disks.keys() & after.disks.keys() - fell
     growth = {key: count - before.counts.get(key, 0) for key, count in after.counts.items() if key[1] in known}
-    time_ns = before.time_ns + (after.time_ns - before.time_ns) // 2
+    time_ns = after.time_ns - (after.up_ns - before.up_ns) // 2
     rows: dict[str, list[dict[str, object]]] = {LATENCY: [], SIZE: []}
     for (kind, disk, place, power), count in sorted(growth.items()):
         made = None if count <= 0 else _latency(place, power) if kind == "-w" else _size(place, power)

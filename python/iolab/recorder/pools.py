@@ -22,11 +22,12 @@ _AGAIN = 15.0
 class PoolSink:
     """Hands everything on, and adds events of the pools' disks at each tick. Closed once, by `close`."""
 
-    def __init__(self, sink: Sink, begin: Callable[[], Sequence[str]], describe: Callable[[str, Mapping[str, Any]], object]) -> None:
+    def __init__(self, sink: Sink, begin: Callable[[], Sequence[str]], describe: Callable[[str, Mapping[str, Any]], object],
+                 own_ns: Callable[[int], int]) -> None:
         """`begin`: the argument list of a shell that runs `pool_counts.SCRIPT`, on the host that is recorded; `describe` notes what is
-        known of a source."""
-        self._sink, self._begin, self._describe = sink, begin, describe
-        self._counts = PoolCounts()
+        known of a source; `own_ns`: see `PoolCounts`."""
+        self._sink, self._begin, self._describe, self._own_ns = sink, begin, describe, own_ns
+        self._counts = PoolCounts(own_ns)
         self._described = False
         self._again_at = 0.0
         self._shell: subprocess.Popen[bytes] | None = None
@@ -72,7 +73,7 @@ class PoolSink:
             self._sink.close()
 
     def _start(self) -> None:
-        self._counts = PoolCounts()
+        self._counts = PoolCounts(self._own_ns)
         try:
             self._shell = subprocess.Popen(self._begin(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                            process_group=0)

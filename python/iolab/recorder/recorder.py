@@ -11,13 +11,14 @@ from typing import Any
 from ..errors import IolabError, ResultsError, RunError
 from ..recording.facts import STEP_NS
 from ..recording.writer import PutOffError
-from .begun import begun_by, words_of_step
+from .begun import words_of_step
 from .budget import BudgetKeeper
 from .control import Client, Control
 from .feed import Feed
 from .intake import Intake, Sink
 from .marks import mark_of
-from .moved import moved, moved_by
+from .moved import moved
+from .own_time import OwnTime
 from .parts import Outcome, Parts
 from .settings import Settings
 from .size import SizeWatch
@@ -43,6 +44,7 @@ class Recorder:
         self.status = Status()
         self._budget = BudgetKeeper(settings.budget, parts.cpus)
         self._feed = Feed(settings, parts.launcher, parts.clock)
+        self._time = OwnTime(parts.clock, parts.far)
         self._control: Control | None = None
         self._sink: Sink | None = None
         self._intake: Intake | None = None
@@ -54,7 +56,8 @@ class Recorder:
         self._cpu_before = parts.cpu_ns()
         self._probe_cpus = 1
         self._stepped_at = -math.inf
-        self._step_ns = self._said_ns = self._moved_ns = 0
+        self._said_ns = 0
+        self._command_ns: tuple[int, int | None] = (0, None)
         self._put_off: dict[str, float] = {}
 
     def stop(self, *, now: bool = False) -> None:
@@ -63,6 +66,10 @@ class Recorder:
         Safe in a signal handler.
         """
         self._stops += 2 if now else 1
+
+    def own_ns(self, machine_ns: int) -> int:
+        """The recording's time of one that the machine's clock showed; see `OwnTime.of`."""
+        return self._time.of(machine_ns)
 
     def run(self) -> Outcome:
         """Record. Raises where it can't even begin; what befalls it later is in the outcome."""
@@ -79,8 +86,8 @@ class Recorder:
 
     def _open(self, hello: Mapping[str, Any]) -> None:
         self._sink = self._parts.open_sink(hello)
-        self._probe_begun = begun_by(hello)
-        self.status.from_ns = self.status.until_ns = self._probe_begun.from_ns
+        self._time.begin(hello)
+        self.status.from_ns = self.status.until_ns = self._time.begun.from_ns
         self._probe_cpus = max(1, int(hello.get("cpus") or 1))
         self._intake = Intake(self._sink, self.status, self._notice)
         if self._parts.control is not None:
@@ -95,13 +102,14 @@ class Recorder:
         self.status.bytes = self._size.bytes()
         self._publish()
         if self._parts.command is not None:
+            self._command_ns = self._time.now_ns(), None
             self._parts.command.start()
         self._parts.settled()
 
     def _over(self) -> str | None:
         """Why it is over, None while it isn't."""
         command = self._parts.command
-        if command is not None and command.exit_code() is not None:
+        if self._command_code() is not None:
             return "command"
         if self._failure is not None:
             return None if command is not None and self._stops == 0 else "failure"
@@ -138,7 +146,7 @@ class Recorder:
                 if frame["kind"] == "hello":
                     frame = self._begin_again(frame)
                 else:
-                    frame = moved(frame, self._moved_ns)
+                    frame = moved(frame, self._time.moved_ns)
                 self._intake.take(frame)
                 if frame["kind"] == "tick":
                     self._look_at_clock(frame)
@@ -158,14 +166,12 @@ class Recorder:
         """Another probe is at work. Returns its words by the recording's time."""
         assert self._sink is not None
         assert self._intake is not None
-        before = self._probe_begun
-        self._moved_ns = moved_by(before, begun_by(hello), self._intake.until_ns)
-        hello = moved(hello, self._moved_ns)
-        begun = begun_by(hello)
+        before = self._time.begun
+        hello = self._time.begin_again(hello, self._intake.until_ns)
+        begun = self._time.begun
         self._parts.again(hello)
         self._intake.begin()
         self._feed.note_gaps(self._sink, begun.from_ns)
-        self._probe_begun = begun
         is_set = before.set_by(begun.monotonic_ns, begun.realtime_ns) != 0
         self.status.until_ns = begun.from_ns if is_set else max(self.status.until_ns, begun.from_ns)
         self.status.state = "recording"
@@ -174,8 +180,7 @@ class Recorder:
     def _look_at_clock(self, tick: Mapping[str, Any]) -> None:
         """The probe's times go on as if the clock had not been set. Where it went ahead, another probe's are right again; where it was set
         back they would come twice."""
-        step, now = self._probe_begun.set_by(int(tick["monotonic_ns"]), int(tick["realtime_ns"])), self._clock.monotonic()
-        self._step_ns = step
+        step, now = self._time.tick(int(tick["monotonic_ns"]), int(tick["realtime_ns"])), self._clock.monotonic()
         if not step:
             self._said_ns = 0
             return
@@ -190,10 +195,6 @@ class Recorder:
             return
         self._notice(f"{words}; recording goes on by the new time")
         self._feed.renew(words)
-
-    def _now_ns(self) -> int:
-        """Now by the recording's time, which does not go back with the clock."""
-        return self._clock.realtime_ns() - min(self._step_ns, 0)
 
     def _tend(self) -> None:
         """Have sealed and dropped what is due. What the disk refuses is tried again later: what comes is kept meanwhile."""
@@ -259,19 +260,18 @@ class Recorder:
         word = request.get("word")
         try:
             if word == "status":
-                client.answer({"ok": True, **self.status.as_data()})
+                client.answer(self._told())
             elif word == "stop":
                 self.stop(now=True)
                 client.answer({"ok": True})
             elif self._failure is not None:
                 client.answer({"ok": False, "error": f"recording ended: {self._failure}"})
             elif word == "mark":
-                self._mark(request)
-                client.answer({"ok": True})
+                client.answer({"ok": True, **self._mark(request)})
             elif word == "cut":
-                now = self._now_ns()
+                now = self._time.now_ns()
                 if request.get("label"):
-                    self._mark({"label": request["label"], "from_ns": now, "until_ns": now})
+                    self._mark({"label": request["label"], "from_ns": now, "until_ns": now, "own": True})
                 self._parts.cuts.append((now, client))
             else:
                 client.answer({"ok": False, "error": f"unknown word {word!r}; there are: status, cut, mark, stop"})
@@ -281,10 +281,19 @@ class Recorder:
             # what can't be noted now costs whoever asked, not the recording
             client.answer({"ok": False, "error": str(error)})
 
-    def _mark(self, request: Mapping[str, Any]) -> None:
+    def _told(self) -> dict[str, Any]:
+        return {"ok": True, **self.status.as_data(), "now_ns": self._time.now_ns(), "ahead_ns": self._time.ahead_ns}
+
+    def _mark(self, request: Mapping[str, Any]) -> dict[str, int | None]:
+        """Note a mark; returns its ends by the recording's time."""
         assert self._sink is not None
         mark = mark_of(request)
-        self._sink.mark(mark.label, mark.from_ns, mark.until_ns, mark.kind, mark.link, mark.facts)
+        ends = mark.from_ns, mark.until_ns
+        if not mark.own:
+            until = None if mark.until_ns is None else self._time.of(mark.until_ns)
+            ends = self._time.of(mark.from_ns, until), until
+        self._sink.mark(mark.label, *ends, mark.kind, mark.link, mark.facts)
+        return dict(zip(("from_ns", "until_ns"), ends, strict=True))
 
     def _settle_cuts(self, *, all_of_them: bool = False) -> None:
         """Seal once everything up to the cut is there."""
@@ -295,19 +304,27 @@ class Recorder:
         self._parts.cuts = [cut for cut in self._parts.cuts if cut not in due]
         try:
             self._sink.seal()
-            answer = {"ok": True, **self.status.as_data()}
+            answer = self._told()
         except ResultsError as error:
             self._say_put_off(error)
             answer = {"ok": False, "error": str(error)}
         for _, client in due:
             client.answer(answer)
 
+    def _command_code(self) -> int | None:
+        """How the command ended, None while it runs or where there is none."""
+        code = None if self._parts.command is None else self._parts.command.exit_code()
+        from_ns, until_ns = self._command_ns
+        if code is not None and until_ns is None:
+            self._command_ns = from_ns, self._time.now_ns()
+        return code
+
     def _end_command(self) -> None:
         """A command that still runs is ended while its I/O is recorded."""
         command = self._parts.command
         for number in (signal.SIGTERM, signal.SIGKILL):
             limit = self._clock.monotonic() + _GRACE
-            while command is not None and command.exit_code() is None and self._clock.monotonic() < limit:
+            while command is not None and self._command_code() is None and self._clock.monotonic() < limit:
                 command.end(number)
                 self._round(0.1)
 
@@ -320,14 +337,14 @@ class Recorder:
 
     def _finish(self, reason: str) -> Outcome:
         command = self._parts.command
-        code = None if command is None else command.exit_code()
+        code = self._command_code()
         seconds = self._clock.monotonic() - self._begun
         try:
             assert self._sink is not None
             if self._failure is None:
-                self._feed.note_gaps(self._sink, self._now_ns(), ended=True)
+                self._feed.note_gaps(self._sink, self._time.now_ns(), ended=True)
                 if command is not None and code is not None:
-                    self._sink.mark(command.text, command.from_ns, command.until_ns, "user", None, {"exit_code": code})
+                    self._sink.mark(command.text, *self._command_ns, "user", None, {"exit_code": code})
             sink, self._sink = self._sink, None
             self._settle_cuts_before_close(sink)
             sink.close()
@@ -359,7 +376,7 @@ class Recorder:
                 self._sink.close()
 
     def _publish(self) -> None:
-        write_status(self._parts.directory, self.status, self._clock.realtime_ns())
+        write_status(self._parts.directory, self.status, self._time.machine_ns())
 
     def _notice(self, text: str) -> None:
         self._parts.heard.noticed(text)

@@ -14,7 +14,8 @@ from typing import Any
 from .. import recorder, recording, statistics
 from ..clock import Clock, SystemClock
 from ..errors import IolabError, UsageError
-from ..recording.layout import LOCK, is_recording
+from ..recording.layout import is_recording
+from ..recording.lock import LOCK
 from ..recording.writer import RecordingWriter
 from ..statistics import kept
 from ..statistics.kept.defaults import begin
@@ -68,10 +69,8 @@ def open_writer(directory: Path, hello: Mapping[str, Any], retention: Retention,
 
 def note_connection(writer: RecordingWriter, connection: Mapping[str, Any]) -> None:
     """What `recording.json` says of a host elsewhere: how it is reached, and by how much its clock is ahead in this session."""
-    writer.facts.origin["connection"] = {"host": connection["host"], **connection["connection"]}
-    for key in ("clock_offset_ns", "clock_offset_uncertainty_ns"):
-        writer.facts.sessions[-1][key] = connection[key]
-    writer.facts.write(writer.directory)
+    writer.connect({"host": connection["host"], **connection["connection"]},
+                   {key: connection[key] for key in ("clock_offset_ns", "clock_offset_uncertainty_ns")})
 
 
 def kept_beside(writer: RecordingWriter, settings: Settings, noticed: Callable[[str], None]) -> Sink:
@@ -102,7 +101,7 @@ class Session:
         self._recorder = Recorder(settings, Parts(
             launcher=launcher, clock=clock, heard=heard, directory=directory, wait=wait_readable, cpu_ns=time.process_time_ns,
             open_sink=lambda hello: self._open(open_writer(directory, hello, settings.retention, facts, clock)),
-            control=lambda: Control(directory), command=Command(command, clock) if command else None,
+            control=lambda: Control(directory), command=Command(command) if command else None,
             settled=lambda: os.nice(NICENESS), cpus=os.cpu_count() or 1, far=connection is not None, again=self._again))
 
     def stop(self, *, now: bool = False) -> None:
@@ -117,7 +116,7 @@ class Session:
         self._writer = writer
         self._note()
         sink = kept_beside(writer, self._settings, self._heard.noticed)
-        return sink if self._pools is None else PoolSink(sink, self._pools, writer.describe)
+        return sink if self._pools is None else PoolSink(sink, self._pools, writer.describe, self._recorder.own_ns)
 
     def _again(self, hello: Mapping[str, Any]) -> None:
         if self._writer is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..errors import UsageError
 from .grids import Grid, Linear, LogLinear
+from .lost import LostAt, added, moved, of_columns
 
 Y: TypeAlias = Literal["latency", "offset", "size", "queue", "utilization"]
 Weight: TypeAlias = Literal["count", "time", "bytes"]
@@ -41,7 +42,7 @@ class HeatCounts:
         tracer lost; unpaired: starts without completion and the reverse.
         averaged: whether each line is the mean of a window, not one I/O; assumptions: what the trace leaves open.
         conditional: whether conditions were asked for (then an empty column says nothing of the recording).
-        lost_by_column: (column, records lost there), ascending; 0 where something was lost and nobody knows how much.
+        lost_at: what was lost in which column, by kind, ascending; 0 where something was lost and nobody knows how much.
         Losses without a time are in the sums above alone. gaps: (first, one past the last) column without any
         recording. window: (first, one past the last) column of the time that was asked about. These are known of
         recordings; they may reach beyond the columns that hold counts, to either side. wide: columns at least.
@@ -65,7 +66,7 @@ class HeatCounts:
     averaged: bool = False
     conditional: bool = False
     assumptions: tuple[str, ...] = ()
-    lost_by_column: tuple[tuple[int, int], ...] = ()
+    lost_at: tuple[LostAt, ...] = ()
     gaps: tuple[tuple[int, int], ...] = ()
     window: tuple[int, int] | None = None
     wide: int = 0
@@ -79,6 +80,11 @@ class HeatCounts:
     def columns(self) -> int:
         """Columns from the first to the last with a count, or as many as there are at least."""
         return max(self.wide, int(self.column[-1]) + 1 if len(self.column) else 0)
+
+    @property
+    def lost_by_column(self) -> tuple[tuple[int, int], ...]:
+        """(column, records lost there, of whatever kind), ascending; 0 where nobody knows how many."""
+        return of_columns(self.lost_at)
 
     @property
     def span_ns(self) -> int:
@@ -101,7 +107,7 @@ class HeatCounts:
         shift = -min(0, first) if len(self.column) else -first
         return replace(self, t0_ns=self.t0_ns - shift * self.interval_ns, column=self.column + shift, window=(first + shift, past + shift),
                        wide=max(self.wide + shift, past + shift), gaps=tuple((start + shift, end + shift) for start, end in self.gaps),
-                       lost_by_column=tuple((at + shift, lost) for at, lost in self.lost_by_column))
+                       lost_at=moved(self.lost_at, shift))
 
     def by_index(self) -> tuple[Integers, Integers]:
         """(indices ascending, counts) over all time."""
@@ -120,7 +126,7 @@ class HeatCounts:
         window = None if self.window is None else (self.window[0] // columns, -(-self.window[1] // columns))
         return replace(self, interval_ns=self.interval_ns * columns, grid=self.grid.coarser(steps), column=column,
                        window=window, wide=-(-self.wide // columns),
-                       index=index, count=count, lost_by_column=_losses((at // columns, lost) for at, lost in self.lost_by_column),
+                       index=index, count=count, lost_at=added((at // columns, kind, lost) for at, kind, lost in self.lost_at),
                        gaps=tuple((first, past) for first, past in whole if first < past))
 
     def minus(self, parts: Sequence[HeatCounts]) -> HeatCounts:
@@ -171,13 +177,12 @@ def merge(parts: Sequence[HeatCounts]) -> HeatCounts:
     totals = {name: sum(getattr(part, name) for part in parts) for name in _TALLIES}
     windows = [_moved(part.window or (0, part.columns), shift) for part, shift in zip(parts, shifts, strict=True)
                if len(part.count) or (part.window is not None and part.interval_ns == first.interval_ns)]
-    known = any(part.window is not None for part in parts)
+    known = bool(windows) and any(part.window is not None for part in parts)
     return replace(first, t0_ns=t0, column=column, index=index, count=count, **totals,
                    window=(min(low for low, _ in windows), max(high for _, high in windows)) if known else None,
                    wide=max(part.wide + shift if part.wide else 0 for part, shift in zip(parts, shifts, strict=True)),
                    conditional=any(part.conditional for part in parts), averaged=any(part.averaged for part in parts),
-                   lost_by_column=_losses((at + shift, lost) for part, shift in zip(parts, shifts, strict=True)
-                                          for at, lost in part.lost_by_column),
+                   lost_at=added(each for part, shift in zip(parts, shifts, strict=True) for each in moved(part.lost_at, shift)),
                    gaps=_common([[(start + shift, past + shift) for start, past in part.gaps]
                                  for part, shift in zip(parts, shifts, strict=True)]),
                    assumptions=tuple(dict.fromkeys(text for part in parts for text in part.assumptions)))
@@ -195,14 +200,6 @@ def summed(key: Integers, count: Integers) -> tuple[Integers, Integers]:
         return ordered, count
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     return ordered[starts], np.add.reduceat(count[order], starts)
-
-
-def _losses(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Losses by column, ascending, those of one column added up."""
-    found: dict[int, int] = {}
-    for column, lost in pairs:
-        found[column] = found.get(column, 0) + lost
-    return tuple(sorted(found.items()))
 
 
 def _common(parts: Sequence[Sequence[tuple[int, int]]]) -> tuple[tuple[int, int], ...]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from .. import __version__
 from ..errors import ResultsError
+from ..texts import parsed
 from .layout import FACTS, telling, write_json
+from .losses import is_time
 
 SCHEMA = 1
 
@@ -86,28 +87,65 @@ class Facts:
 
 
 def read_facts(directory: Path) -> Facts:
-    """ResultsError where there is no recording, a damaged one, or one of a newer schema."""
+    """ResultsError where there is no recording, a damaged one, or one of a newer schema. What it returns is as `Facts` has it."""
     path = directory / FACTS
     try:
-        data = json.loads(path.read_bytes())
+        data = parsed(path.read_bytes())
     except FileNotFoundError:
         raise ResultsError("is not a recording", where=directory, hint=f"a recording's directory has a {FACTS}") from None
     except OSError as error:
         raise ResultsError(f"can't be read: {error.strerror or error}", where=path) from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise ResultsError("is damaged: not JSON", where=path) from None
-    if not isinstance(data, dict) or data.get("kind") != "recording" or not isinstance(data.get("schema"), int):
+    if not isinstance(data, dict) or data.get("kind") != "recording" or not is_time(data.get("schema")):
         raise ResultsError("is damaged: doesn't say that it is a recording, and of which schema", where=path)
     if data["schema"] > SCHEMA:
         raise ResultsError(f"has schema {data['schema']}, this iolab knows up to {SCHEMA}", where=path,
                            hint=f"it was written by iolab {data.get('iolab', '(unknown)')}; use that or a newer one")
-    kinds = {"host": str, "clock": str, "origin": dict, "sources": dict, "retention": dict, "sessions": list}
-    wrong = [name for name, kind in kinds.items() if not isinstance(data.get(name), kind)]
-    if not isinstance(data.get("dropped"), dict | None):
-        wrong.append("dropped")
-    if not wrong and not all(isinstance(each, dict) for each in data["sessions"]):
-        wrong.append("a session")
+    wrong = [name for name, holds in _HOLDS.items() if not holds(data.get(name))]
     if wrong:
-        raise ResultsError(f"is damaged: {', '.join(wrong)} is missing or of another kind", where=path)
-    return Facts(data["host"], data["clock"], data["origin"], data["sources"], data["retention"], data["sessions"],
-                 data.get("dropped"), str(data.get("iolab", "")))
+        raise ResultsError(f"is damaged: {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} missing or of another kind", where=path)
+    dropped = None if data.get("dropped") is None else {**_NOTHING_DROPPED, **data["dropped"]}
+    return Facts(data["host"], data["clock"], data["origin"], data["sources"], data["retention"],
+                 [{"from_ns": None, "until_ns": None, **each} for each in data["sessions"]], dropped, str(data.get("iolab", "")))
+
+
+def _whole(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _perhaps(value: object) -> bool:
+    return value is None or is_time(value)
+
+
+def _origin(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("files", []), list)
+
+
+def _sources(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
+
+
+def _retention(value: object) -> bool:
+    return isinstance(value, dict) and all(each is None or _whole(each) for each in value.values())
+
+
+def _sessions(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) and all(map(_perhaps, each.values())) for each in value)
+
+
+def _dropped(value: object) -> bool:
+    if not isinstance(value, dict):
+        return value is None
+    told = {**_NOTHING_DROPPED, **value}
+    events = told["events"]
+    return (isinstance(events, dict) and all(map(_whole, (*events.values(), *(told[name] for name in ("through", "segments", "bytes")))))
+            and is_time(told.get("maps_until_ns", 0)) and all(_perhaps(told.get(name)) for name in ("until_ns", "maps_from_ns")))
+
+
+_NOTHING_DROPPED: Mapping[str, Any] = {"through": 0, "until_ns": None, "segments": 0, "events": {}, "bytes": 0}
+
+_HOLDS: Mapping[str, Callable[[object], bool]] = {
+    "host": lambda value: isinstance(value, str), "clock": lambda value: value in get_args(ClockKind), "origin": _origin,
+    "sources": _sources, "retention": _retention, "sessions": _sessions, "dropped": _dropped}
+"""Of each part whether a value is what it may hold."""

@@ -119,7 +119,10 @@ def ingest_into(writer: RecordingWriter, trace: Trace, *, source: str | None = N
         if count:
             writer.loss(kind, seen.source or "", first, last, count, f"{about}: {words}")
     if seen.source is not None:
-        writer.describe(seen.source, seen.about)
+        before = writer.facts.sources.get(seen.source, {})
+        # what was taken in without being looked at so is not known to lack a column
+        known = {} if before and "columns" not in before else {"columns": sorted(seen.columns | set(before.get("columns", ())))}
+        writer.describe(seen.source, {**seen.about, **known})
     return done
 
 
@@ -177,11 +180,13 @@ class _Reading:
         self.done = Ingested()
         self.source = source
         self.about: dict[str, Any] = {}
+        self.columns: set[str] = set()
         self._pieces, self._job, self._shift = pieces, job, shift_ns
         self._names = NameTables()
 
     def take(self, raw: Mapping[str, Any]) -> None:
         from .columns import events_of, overridden
+        from .schema import NAMED, NUMBERS
 
         if self.source is None:
             self.source = source_of(raw["format"])
@@ -190,6 +195,7 @@ class _Reading:
         self.done = replace(self.done, damaged=int(raw["damaged"]), lost=int(raw["losses"]), unpaired=int(raw["unpaired"]))
         if batch.num_rows:
             times, counts = batch.column("time_ns").to_numpy(), batch.column("count").to_numpy()
+            self.columns |= {name for name in (*NAMED, *NUMBERS) if batch.column(name).null_count < batch.num_rows}
             self.done += Ingested(int(counts.sum()), batch.num_rows, span=(int(times.min()), int(times.max())))
             self._pieces.take(batch)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ..errors import ResultsError
 
@@ -18,7 +17,6 @@ Kind: TypeAlias = Literal["events", "samples"]
 KINDS: tuple[Kind, ...] = ("events", "samples")
 
 FACTS = "recording.json"
-LOCK = "lock"
 HOT = "hot"
 SEGMENTS = "segments.jsonl"
 LOSSES = "losses/losses.jsonl"
@@ -120,18 +118,3 @@ def remove_temporary(directory: Path) -> None:
             if name.startswith(".") and name.endswith(".tmp"):
                 with suppress(OSError):
                     (folder / name).unlink()
-
-
-def take_lock(directory: Path) -> IO[str]:
-    """The lock of the one writer, held until the file is closed or its process ends. ResultsError names who has it."""
-    with telling(directory, "write here"):
-        file = (directory / LOCK).open("a+", encoding="ascii")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        holder = file.read().strip()
-        file.close()
-        by = f" by process {holder}" if holder else ""
-        raise ResultsError(f"is being recorded{by}", where=directory, hint="stop that, or choose another directory") from None
-    return file

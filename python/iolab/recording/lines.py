@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from ..texts import parsed
 
 
 def append_line(path: Path, data: Mapping[str, Any], *, durable: bool = False) -> None:
@@ -40,34 +41,8 @@ def objects(data: bytes) -> Iterator[dict[str, Any]]:
     for line in data.split(b"\n"):
         if line.strip():
             try:
-                value = json.loads(line, object_pairs_hook=_shared)
-                # halves of a pair, alone, are no text that could be written again
-                if b"\\ud" in line.lower() or b"\xed" in line:
-                    value = _writable(value)
-            except (ValueError, RecursionError):
+                value = parsed(line, shared=True)
+            except ValueError:
                 continue
             if isinstance(value, dict):
                 yield value
-
-
-def _writable(value: Any) -> Any:
-    """The same with text that UTF-8 can express."""
-    if isinstance(value, str):
-        return writable(value)
-    if isinstance(value, dict):
-        return {_writable(name): _writable(each) for name, each in value.items()}
-    return [_writable(each) for each in value] if isinstance(value, list) else value
-
-
-def writable(text: str) -> str:
-    """Text that UTF-8 can express: the bytes of a file's name that were no text appear as `\\udc80`."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def visible(text: str) -> str:
-    """Text of others as a terminal may have it: what is not printable appears as `\\x1b`, spaces alone as they are."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-
-
-def _shared(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {sys.intern(name): value for name, value in pairs}

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ResultsError
 from .facts import Facts, read_facts
-from .layout import KINDS, LOCK, MAPS, MARKS, PROCESSES, Kind, hot_file, hot_numbers, is_recording, sealed_file, sealed_numbers, telling
+from .layout import KINDS, MAPS, MARKS, PROCESSES, Kind, hot_file, hot_numbers, is_recording, sealed_file, sealed_numbers, telling
 from .lines import read_lines
+from .lock import LOCK, told
 from .losses import damage, is_time, noted
 from .segments import MAP_NAMES, Segment, sealed_facts
 from .spans import between, in_common
@@ -131,7 +132,8 @@ class Recording:
     def told_ns(self) -> int | None:
         """Until when everything was in it, as its writer last said, about once a second; None where nobody said."""
         try:
-            return (self.path / LOCK).stat().st_mtime_ns
+            with (self.path / LOCK).open("rb") as lock:
+                return told(lock.fileno())
         except OSError:
             return None
 

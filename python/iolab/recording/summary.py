@@ -31,7 +31,7 @@ class RecordingSummary:
         path, facts: where it is, and `recording.json`.
         events: I/Os; rows: lines they take (a histogram log's stand for many). samples: readings of counters.
         sources: of each source its events, first_ns, last_ns, largest_size, and largest_latency by operation.
-        first_ns, last_ns: span of the events, of the samples where there are none.
+        first_ns, last_ns: span of the events, of the samples where there are none, and of the sessions where there are neither.
         names: I/Os of the largest names of op, device, process, file, mount, client, job, error and flags.
         commands: command lines of the largest names of process, as first seen; none of the kernel's own threads.
         distinct: different names; where segments were too many to know, at least so many. partial: dimensions of which a segment
@@ -92,6 +92,7 @@ def summary_of(recording: Recording) -> RecordingSummary:
     percentiles, latency_by, mean = _distributions(maps, whole.hot_maps, whole.sources)
     samples = recording.sample_segments()
     spans = [(each["first_ns"], each["last_ns"]) for each in whole.sources.values()] or [(each.first_ns, each.last_ns) for each in samples]
+    spans = spans or _sessions(recording)
     losses = _losses(recording.losses())
     names = {name: dict(sorted(held.items(), key=lambda pair: (-pair[1], pair[0]))[:SHOWN]) for name, held in whole.names.items()}
     return RecordingSummary(
@@ -107,6 +108,17 @@ def summary_of(recording: Recording) -> RecordingSummary:
         segments={"sealed": len(sealed), "hot": sum(each.kind == "hot" for each in recording.segments()),
                   "sealed_rows": sum(int(each.facts["rows"]) for each in sealed)},
         bytes=_sizes(recording.path), broken=recording.damaged())
+
+
+def _sessions(recording: Recording) -> list[tuple[int, int]]:
+    """From when to when a recording in which nothing happened was recorded, as far as anybody said; nothing where nobody did."""
+    sessions = recording.facts.sessions
+    begun = [first for each in sessions if (first := each.get("from_ns")) is not None]
+    if not begun:
+        return []
+    ended = sessions[-1].get("until_ns")
+    until = recording.told_ns() if ended is None else ended
+    return [(min(begun), max([*begun, (until or 0) - 1]))]
 
 
 class _Whole:

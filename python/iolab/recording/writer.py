@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,8 +17,9 @@ from ..clock import Clock, SystemClock
 from ..errors import ResultsError
 from .facts import Begun, ClockKind, Facts, read_facts
 from .hot import HotLog, last_ns, read_hot
-from .layout import KINDS, LOCK, MARKS, PROCESSES, Kind, hot_file, is_recording, remove_temporary, take_lock, telling
+from .layout import KINDS, MARKS, PROCESSES, Kind, hot_file, is_recording, remove_temporary, telling
 from .lines import append_line
+from .lock import LOCK, take_lock, tell, told
 from .losses import LossLog, damage
 from .recovery import highest_number, recover
 from .retention import Retention, drop_label, finish_dropping
@@ -77,6 +77,7 @@ class RecordingWriter:
         self._failed = self._dropped = -math.inf
         self._retention = Retention(directory)
         self._sessions = Sessions(facts)
+        self._untold = False
 
     @classmethod
     def create(cls, path: Path, *, host: str, clock: ClockKind, origin: Mapping[str, Any], sources: Mapping[str, Any] | None = None,
@@ -118,7 +119,7 @@ class RecordingWriter:
             facts = read_facts(path)
             remove_temporary(path)
             finish_dropping(path, facts)
-            recover(path, facts, os.fstat(lock.fileno()).st_mtime_ns, begun.from_ns)
+            recover(path, facts, told(lock.fileno()) or 0, begun.from_ns)
             facts.sources |= sources or {}
             facts.retention |= retention or {}
             return cls._begin(path, facts, lock, system, highest_number(path) + 1,
@@ -134,8 +135,7 @@ class RecordingWriter:
                 facts.sessions.append(begun.session())
             facts.write(path)
             lock.truncate(0)
-            lock.write(f"{os.getpid()}\n")
-            lock.flush()
+            tell(lock, None)
             return cls(path, facts, lock, system, number)
         except BaseException:
             lock.close()
@@ -163,7 +163,14 @@ class RecordingWriter:
         """What is known of a source, in `recording.json`."""
         with self._guard:
             self.facts.sources[source] = {**self.facts.sources.get(source, {}), **facts}
-            self.facts.write(self.directory)
+            self._tell_facts()
+
+    def connect(self, origin: Mapping[str, Any], session: Mapping[str, int]) -> None:
+        """How what is recorded is reached from now on, in `recording.json`: of its `connection`, and of the session that goes on."""
+        with self._guard:
+            self.facts.origin["connection"] = dict(origin)
+            self.facts.sessions[-1].update(session)
+            self._tell_facts()
 
     def loss(self, kind: str, source: str, from_ns: int | None, until_ns: int | None, count: int | None, words: str | None = None) -> None:
         """Note what was lost: how much (None: nobody knows), when (None: at no known time), of which source ("": of all)."""
@@ -197,8 +204,9 @@ class RecordingWriter:
         allows. PutOffError where that fails."""
         with self._guard:
             self._sessions.told_ns = now_ns
-            # tells the next writer, should this one be killed, until when it lived
-            os.utime(self._lock.fileno(), ns=(now_ns, now_ns))
+            # tells readers, and the next writer, should this one be killed, until when it lived; a second later it is said again
+            with suppress(OSError):
+                tell(self._lock, now_ns)
             passed = self._system.monotonic()
             again = self._retired and passed - self._failed >= RETRY_S
             try:
@@ -206,6 +214,8 @@ class RecordingWriter:
                     self.seal()
                 elif passed - self._dropped >= DROP_S:
                     self._drop_old()
+                if self._untold:
+                    self._write_facts()
             except ResultsError as error:
                 raise PutOffError(error.message, where=error.where, hint=error.hint) from error
 
@@ -214,13 +224,12 @@ class RecordingWriter:
         with self._guard:
             if not self._sessions.is_set(begun):
                 return
-            # what is refused now is tried again by `tick`, and said with the facts that are written next
+            # what is refused now is tried again by `tick`
             with suppress(ResultsError):
                 self._seal_all()
             self._sessions.end()
             self._sessions.begin(begun)
-            with suppress(ResultsError):
-                self.facts.write(self.directory)
+            self._tell_facts()
 
     def drop(self, label: str) -> int:
         """Remove the sealed segments of a label, as a run does that is ingested again. Returns how many there were."""
@@ -235,8 +244,8 @@ class RecordingWriter:
             now = self._system.realtime_ns()
             try:
                 self._seal_all()
-                if self._sessions.end(now):
-                    self.facts.write(self.directory)
+                if self._sessions.end(now) or self._untold:
+                    self._write_facts()
                 # what is too much and can't be dropped now, the next writer drops
                 with suppress(ResultsError):
                     self._drop_old()
@@ -276,9 +285,17 @@ class RecordingWriter:
                 log.append(batch)
             self._since = min(self._since, self._system.monotonic())
             if self._sessions.reach(batch):
-                # it stands there once the facts are written the next time, at the latest when the recording is closed
-                with suppress(ResultsError):
-                    self.facts.write(self.directory)
+                self._tell_facts()
+
+    def _tell_facts(self) -> None:
+        """Have the facts written: now, or where the disk refuses, by a later `tick`, at the latest when the recording is closed."""
+        self._untold = True
+        with suppress(ResultsError):
+            self._write_facts()
+
+    def _write_facts(self) -> None:
+        self.facts.write(self.directory)
+        self._untold = False
 
     def _full(self) -> bool:
         return any(log.bytes >= SEAL_BYTES or log.rows >= SEAL_ROWS for log in self._logs.values())

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import UsageError
 from ..heatmap.figure import Named
 from ..recording.counts import HeatCounts, Integers
+from ..recording.lost import moved
 from ..report.heatmap_page import group_of
 from ..report.heatmap_payload import HeatMapGroup, SparseCounts
 from ..statistics.fields import MAPPED, UTILIZATION
@@ -64,7 +65,7 @@ def _read(question: Question, ranges: Ranges) -> HeatCounts:
     beyond = ranges.beyond(within, question) if within is not None else []
     return replace(counts, t0_ns=first, column=counts.column + at,
                    gaps=(*((start + at, past + at) for start, past in counts.gaps), *beyond),
-                   lost_by_column=tuple((column + at, lost) for column, lost in counts.lost_by_column))
+                   lost_at=moved(counts.lost_at, at))
 
 
 def _within(question: Question, ranges: Ranges) -> Span | None:

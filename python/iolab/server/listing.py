@@ -13,7 +13,8 @@ from ..statistics.coverage import covered
 from ..statistics.fields import MAPPED
 from ..statistics.snapshot import snapshot
 from .asking import Words, recording_of
-from .models import Breakdown, Loss, Losses, Mark, Marks, RecordingFacts, Recordings, SourceFacts, StatisticFacts, Statistics
+from .models import Breakdown, Lacking, RecordingFacts, Recordings, SourceFacts, StatisticFacts, Statistics
+from .noted import Loss, Losses, Mark, Marks
 from .status import changes
 from .store import Store
 
@@ -80,8 +81,13 @@ def statistics(store: Store, words: Words) -> Statistics:
             name=each.entry.name, about=each.entry.about, covers=each.entry.covers, unit=each.entry.unit, source=each.source,
             counted=each.counted, filters=list(each.entry.filters), available=not each.why_not, why_not=each.why_not,
             sources=[SourceFacts(name=one.source, counted=one.counted, fields=list(one.fields)) for one in each.sources],
-            breakdowns=[Breakdown(field=field, kind="heat" if field in MAPPED else "stack") for field in each.breakdowns])
-        for each in available(store.open(name))])
+            breakdowns=[Breakdown(field=field, kind=_kind(field)) for field in each.breakdowns],
+            lacking=[Lacking(field=field, kind=_kind(field), why_not=why) for field, why in each.lacking.items()])
+        for each in available(store.open(name), store.summary(name).has if store.is_trace(name) else None)])
+
+
+def _kind(field: str) -> Literal["stack", "heat"]:
+    return "heat" if field in MAPPED else "stack"
 
 
 def marks(store: Store, words: Words) -> Marks:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..report.heatmap_payload import HeatMapGroup
+from ..report.heatmap_payload import HeatMapGroup, LossesOfKind
 
 Value = float | int | None
 
@@ -63,6 +63,12 @@ class Breakdown(Model):
     kind: Literal["stack", "heat"]
 
 
+class Lacking(Breakdown):
+    """A field that a statistic has, and that what answers it there does not tell: the answer would be `unknown` alone."""
+
+    why_not: str
+
+
 class SourceFacts(Model):
     """A source that can answer a statistic, with the fields that it can tell; `counted` says that it is counters."""
 
@@ -74,7 +80,7 @@ class SourceFacts(Model):
 class StatisticFacts(Model):
     """A statistic of the catalogue, as far as the recording can answer it: `source` is what answers, `counted` says that these are
     counters, not events; `why_not` says why nothing does. `covers`: what its numbers hold. `sources`: all that can
-    answer where they are named, the one that answers by itself first."""
+    answer where they are named, the one that answers by itself first. `lacking`: fields that it could be broken down by elsewhere."""
 
     name: str
     about: str
@@ -85,6 +91,7 @@ class StatisticFacts(Model):
     counted: bool
     filters: list[str]
     breakdowns: list[Breakdown]
+    lacking: list[Lacking]
     available: bool
     why_not: str
 
@@ -101,7 +108,7 @@ class OverTime(Whole):
 
     Column c begins at t0_ns + c * interval_ns. first_ns, until_ns: the time that the answer is about; covered_ns: how much of it was
     recorded. total: the plain sum, 0 for levels and shares; mean: over what was recorded. lost_by_column: (column, records lost there),
-    0 where nobody knows how many.
+    0 where nobody knows how many; losses: the same by kind, with what has no time.
     """
 
     statistic: str
@@ -116,6 +123,7 @@ class OverTime(Whole):
     mean: Value
     notes: list[str]
     lost_by_column: list[tuple[int, int]]
+    losses: list[LossesOfKind]
 
 
 class SeriesAnswer(OverTime):
@@ -183,6 +191,7 @@ class HeatAnswer(Whole):
     high: list[int]
     count: list[int]
     lost_by_column: list[tuple[int, int]]
+    losses: list[LossesOfKind]
     gaps: list[tuple[int, int]]
     notes: list[str]
 
@@ -210,6 +219,7 @@ class PercentilesAnswer(Whole):
     keys: list[Line]
     notes: list[str]
     lost_by_column: list[tuple[int, int]]
+    losses: list[LossesOfKind]
     gaps: list[tuple[int, int]]
     window: tuple[int, int] | None
 
@@ -334,59 +344,18 @@ class Hierarchy(Whole):
     root: Node
 
 
-class Mark(Model):
-    """A named span of time; until_ns is null while it lasts."""
-
-    label: str
-    kind: str
-    from_ns: int
-    until_ns: int | None
-    link: str | None
-    facts: dict[str, Any]
-
-
-class Marks(Whole):
-    """Marks of a recording in the order they were made; `left`: how many earlier ones are not listed."""
-
-    recording: str
-    marks: list[Mark]
-    left: int
-
-
-class Loss(Model):
-    """Something that is not in a recording; count is null where nobody knows how much."""
-
-    source: str
-    kind: str
-    from_ns: int | None
-    until_ns: int | None
-    count: int | None
-    words: str
-
-
-class Losses(Whole):
-    """Losses in the order they were noted; `totals` by kind over all of them; `left`: how many earlier ones are not listed.
-
-    recorded: (from, until) in ns when it was recorded, as far as that is still there; empty where nobody knows, as of traces.
-    """
-
-    recording: str
-    losses: list[Loss]
-    totals: dict[str, int]
-    gaps: list[tuple[int, int]]
-    recorded: list[tuple[int, int]]
-    left: int
-
-
 class Tick(Whole):
     """Once a second in the stream: how far a recording is. `state`: "recording", "waiting" for the probe, "ended", or "" of what was not
-    recorded live. lost, suspended (with the reason): by source, as the recorder says. problem: why it can't be read now, else empty."""
+    recorded live. now_ns: until when the newest session is there, which is what is followed; less than last_ns where that was begun after
+    the clock was set back. lost, suspended (with the reason): by source, as the recorder says. problem: why it can't be read now, else
+    empty."""
 
     recording: str
     state: str
     live: bool
     first_ns: int | None
     last_ns: int | None
+    now_ns: int | None
     events: dict[str, int]
     lost: dict[str, int]
     suspended: dict[str, str]
@@ -396,5 +365,5 @@ class Tick(Whole):
 
 ANSWERS: dict[str, type[Model]] = {each.__name__: each for each in (
     Problem, Recordings, Statistics, SeriesAnswer, StackAnswer, HeatAnswer, DrawnMap,
-    PercentilesAnswer, Layers, Extremes, Who, Hierarchy, Marks, Losses, Tick)}
+    PercentilesAnswer, Layers, Extremes, Who, Hierarchy, Tick)}
 """Every answer to a question, by name."""

@@ -17,6 +17,7 @@ from .compared import COMPARED
 from .desk import ACTIONS, Action
 from .keeping import KEEPING
 from .models import ANSWERS, Model, Problem
+from .noted import NOTED
 from .parameters import Parameter
 from .routes import PREFIX, ROUTES, Route
 from .sheet import SHEETS
@@ -67,7 +68,7 @@ def write(root: Path) -> list[Path]:
 
 
 def _schemas(template: str) -> dict[str, Any]:
-    models = ANSWERS | COMPARED | SHEETS | KEEPING | ALERTS
+    models = ANSWERS | NOTED | COMPARED | SHEETS | KEEPING | ALERTS
     return models_json_schema([(model, "serialization") for model in models.values()], ref_template=template)[1]
 
 

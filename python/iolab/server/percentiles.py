@@ -5,8 +5,9 @@ from __future__ import annotations
 from ..errors import UsageError
 from ..heatmap import overlays
 from ..recording.counts import UNITS, HeatCounts
+from ..report.heatmap_payload import LossesOfKind
 from ..statistics.names import Statistic
-from ..statistics.plain import number, numbers
+from ..statistics.plain import losses_of, number, numbers
 from .models import Line, PercentilesAnswer
 from .plain import check_size
 
@@ -29,4 +30,5 @@ def percentiles(asked: Statistic, counts: HeatCounts) -> PercentilesAnswer:
         statistic=str(asked), t0_ns=counts.t0_ns, interval_ns=counts.interval_ns, y=counts.y, unit=UNITS[counts.y], events=counts.events,
         keys=[Line(key=name, mean=number(float(all_[0])), values=numbers(values))
               for name, all_, values in zip(NAMES, over, lines, strict=True)],
-        notes=list(counts.assumptions), lost_by_column=list(counts.lost_by_column), gaps=list(counts.gaps), window=counts.window)
+        notes=list(counts.assumptions), lost_by_column=list(counts.lost_by_column),
+        losses=[LossesOfKind(**each) for each in losses_of(counts)], gaps=list(counts.gaps), window=counts.window)

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..errors import IolabError
-from ..recording.layout import FACTS, HOT, KINDS, LOCK, LOSSES, SEGMENTS
+from ..recording.layout import FACTS, HOT, KINDS, LOSSES, SEGMENTS
+from ..recording.lock import LOCK
 from ..recording.recording import Recording
 from ..recording.segments import sealed_facts
 from ..recording.trace import Trace

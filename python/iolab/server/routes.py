@@ -14,8 +14,6 @@ from .models import (
     HeatAnswer,
     Hierarchy,
     Layers,
-    Losses,
-    Marks,
     Model,
     PercentilesAnswer,
     Recordings,
@@ -24,6 +22,7 @@ from .models import (
     Statistics,
     Who,
 )
+from .noted import Losses, Marks
 from .parameters import (
     AROUND,
     COLUMNS,

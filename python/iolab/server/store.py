@@ -13,7 +13,7 @@ from ..recording.opened import open_events
 from ..recording.recording import Recording
 from ..recording.trace import STDIN, Summary, Trace
 from ..results.hosts import parts_of
-from ..statistics.coverage import QUIET_NS, told_ns
+from ..statistics.coverage import behind_ns
 from ..statistics.kept.answering import span_of
 
 Opened: TypeAlias = "Trace | Recording"
@@ -38,7 +38,8 @@ class Store:
 
     def __init__(self, paths: Sequence[Path]) -> None:
         """Each path is a recording, a trace, or a results directory, which stands for the recordings in it; one of several hosts stands
-        for the results of those that have some. Errors as `open_events`, ResultsError where `hosts.json` is damaged."""
+        for the results of those that have some. A damaged recording is served with its problem, beside what is not. Errors as
+        `open_events` where there is nothing else, ResultsError where `hosts.json` is damaged."""
         self._paths: dict[str, Path] = {}
         self._of: dict[str, str] = {}
         self.results: dict[str, Path] = {}
@@ -54,7 +55,7 @@ class Store:
                     self._of[name] = home
         self._held = threading.local()
         self._summaries: dict[str, tuple[tuple[int, int], Summary]] = {}
-        self._traces = {name: found for name, path in self._paths.items() if isinstance(found := open_events(path), Trace)}
+        self._traces = self._opened()
 
     @property
     def names(self) -> list[str]:
@@ -113,6 +114,12 @@ class Store:
         facts = self.summary(name).facts
         return (0, 0) if facts["first_ns"] is None else (facts["first_ns"], facts["last_ns"])
 
+    def newest(self, name: str) -> int:
+        """Until when (ns) it is recorded by now: less than its end where it was begun again after the clock was set back."""
+        opened = self.open(name)
+        behind = None if isinstance(opened, Trace) else behind_ns(opened)
+        return self.ends(name)[1] if behind is None else behind - 1
+
     def path(self, name: str) -> Path:
         """Where it lies."""
         return self._paths[name]
@@ -124,6 +131,21 @@ class Store:
     def of_results(self, name: str) -> list[str]:
         """The recordings of results."""
         return [recording for recording, home in self._of.items() if home == name]
+
+    def _opened(self) -> dict[str, Trace]:
+        """The traces of what is served, once all of it was looked at."""
+        traces, damaged = {}, []
+        for name, path in self._paths.items():
+            try:
+                opened = open_events(path)
+            except ResultsError as error:
+                damaged.append(error)
+                continue
+            if isinstance(opened, Trace):
+                traces[name] = opened
+        if damaged and len(damaged) == len(self._paths):
+            raise damaged[0]
+        return traces
 
     def _home(self, path: Path) -> str:
         """The name of results."""
@@ -161,8 +183,7 @@ def _told(recording: Recording) -> int:
     if not sessions or sessions[-1].get("until_ns") is not None:
         return 0
     last = max((each.last_ns for each in (*recording.segments(), *recording.sample_segments())), default=0)
-    told = told_ns(recording)
-    return told if told is not None and last < told <= last + QUIET_NS else last
+    return max(last, recording.told_ns() or 0)
 
 
 def _label(path: Path) -> str:

@@ -87,7 +87,7 @@ class Streams:
             begun = time.monotonic()
             try:
                 tick = await self._pool.run(partial(tick_of, self.store, recording))
-                state = (tick.last_ns, tuple(tick.events.items()), tick.state, tick.live, tick.problem)
+                state = (tick.now_ns, tuple(tick.events.items()), tick.state, tick.live, tick.problem)
                 if state != before or quiet >= _QUIET:
                     yield event("tick", tick)
                     quiet = 0
@@ -177,6 +177,7 @@ def tick_of(store: Store, name: str) -> Tick:
     size, suspended = status.get("bytes"), status.get("suspended")
     return Tick(
         recording=name, live=facts.live, first_ns=facts.first_ns, last_ns=facts.last_ns, events=facts.events, lost=counts(status, "lost"),
+        now_ns=None if facts.last_ns is None else store.newest(name),
         state=str(status.get("state", "")) if facts.live else "ended" if status else "", bytes=size if isinstance(size, int) else None,
         suspended={str(key): str(words) for key, words in suspended.items()} if isinstance(suspended, dict) else {},
         problem=facts.problem)

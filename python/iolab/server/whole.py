@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..recording.counts import HeatCounts
+from ..recording.lost import LostAt, added
 from ..statistics.answers import Answer, Series, Stack
 from ..statistics.plain import averaged, largest
 
@@ -15,15 +16,17 @@ def whole(answer: Answer) -> Answer:
     """The answer with one column, which is its span; of a map the columns from the first to the last that hold anything."""
     if isinstance(answer, HeatCounts):
         columns = max(1, answer.columns)
-        lost = sum(count for _, count in answer.lost_by_column)
-        return replace(answer.coarser(columns=columns), gaps=(), lost_by_column=((0, lost),) if answer.lost_by_column else ())
-    lost = sum(count for _, count in answer.lost)
-    one = {"t0_ns": answer.first_ns, "interval_ns": answer.until_ns - answer.first_ns, "lost": ((0, lost),) if answer.lost else ()}
+        return replace(answer.coarser(columns=columns), gaps=(), lost_at=_lost(answer))
+    one = {"t0_ns": answer.first_ns, "interval_ns": answer.until_ns - answer.first_ns, "lost_at": _lost(answer)}
     if isinstance(answer, Series):
         return replace(answer, values=np.array([answer.mean]), **one)  # type: ignore[arg-type]
     rows, _ = largest(answer, None)
     means = np.array([row.mean for row in rows[:len(answer.keys)]], dtype=float).reshape(len(answer.keys), 1)
     return replace(answer, values=means, rest=_rest(answer), **one)  # type: ignore[arg-type]
+
+
+def _lost(answer: Answer) -> tuple[LostAt, ...]:
+    return added((0, kind, count) for _, kind, count in answer.lost_at)
 
 
 def _rest(answer: Stack) -> np.typing.NDArray[np.float64] | None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..recording.counts import HeatCounts
+from ..recording.lost import LostAt, of_columns
 from .coverage import Losses
 from .names import Statistic
 
@@ -22,7 +23,8 @@ class _OverTime:
         t0_ns: start of column 0, a multiple of interval_ns; interval_ns: length of a column.
         first_ns, until_ns: the time that the answer is about; it may begin and end within a column.
         covered_ns: how much of it was recorded. source: of the events. notes: what to know about the answer.
-        lost: (column, records lost), 0 where nobody knows how many. losses: what of it is of which kind, None where nobody knows.
+        lost_at: what was lost in which column, by kind, ascending; 0 where nobody knows how many. losses: all of it, also what has no
+        time, None where nobody knows.
     """
 
     statistic: Statistic
@@ -34,8 +36,13 @@ class _OverTime:
     covered_ns: int
     source: str
     notes: tuple[str, ...]
-    lost: tuple[tuple[int, int], ...]
+    lost_at: tuple[LostAt, ...]
     losses: Losses | None
+
+    @property
+    def lost(self) -> tuple[tuple[int, int], ...]:
+        """(column, records lost there, of whatever kind), ascending; 0 where nobody knows how many."""
+        return of_columns(self.lost_at)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from . import objects
 from .answers import Answer, Floats, Series, Stack
 from .catalogue import LAST
 from .counted import Counter, Part
-from .coverage import by_column, gap_columns
+from .coverage import gap_columns, lost_at
 from .fields import UTILIZATION
 from .intervals import SECOND, columns_of
 from .names import Filter, Statistic
@@ -171,7 +171,7 @@ def _over_time(asked: Statistic, counter: Counter, parts: Sequence[Part], found:
     common: dict[str, Any] = {
         "statistic": asked, "unit": asked.entry.unit, "t0_ns": window.base_ns, "interval_ns": window.interval_ns,
         "first_ns": window.first_ns, "until_ns": window.until_ns, "covered_ns": round(covered * 1e9), "source": counter.source,
-        "notes": notes, "losses": window.losses, "lost": by_column(window.losses.timed, window.base_ns, window.interval_ns)}
+        "notes": notes, "losses": window.losses, "lost_at": lost_at(window.losses.timed, window.base_ns, window.interval_ns)}
 
     def told(spreads: Sequence[Spread], chosen: Sequence[Part]) -> tuple[Floats, int, float]:
         values, amount = _rate(counter, spreads, chosen)
@@ -214,8 +214,10 @@ def _map(kept: Sequence[Spread], window: Window, notes: tuple[str, ...]) -> Heat
     column, index = np.nonzero(cells)
     first = int(column.min()) if len(column) else 0
     spans = () if window.recorded is None else gap_columns(window.recorded, window.base_ns, window.interval_ns, window.columns)
-    return HeatCounts("utilization", window.base_ns + first * window.interval_ns, window.interval_ns, Linear(0, 1), column - first, index,
+    t0 = window.base_ns + first * window.interval_ns
+    return HeatCounts("utilization", t0, window.interval_ns, Linear(0, 1), column - first, index,
                       cells[column, index], events=int(cells.sum()), lost=window.losses.lost, assumptions=notes,
+                      lost_at=lost_at(window.losses.timed, t0, window.interval_ns),
                       window=(-first, window.columns - first), gaps=tuple((start - first, past - first) for start, past in spans))
 
 

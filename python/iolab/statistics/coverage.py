@@ -4,30 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..recording.losses import Part, parts_of
+from ..recording.lost import LOST_KINDS, LostAt, LostKind, added
 from ..recording.recording import Recording
 from ..recording.spans import joined
 from .snapshot import Snapshot, Span
 
-QUIET_NS = 3600 * 10**9
-"""So long may nothing have come for a writer's word that it lives to be believed."""
+_KINDS: Mapping[str, LostKind] = {"overrun": "lost", "missed": "lost", "damaged": "damaged", "unpaired": "unpaired"}
+"""Kinds of losses as they are noted, and as answers tell them; others are no records that an answer lacks."""
 
-LOST = ("overrun", "missed")
-"""Kinds of losses that are records the kernel or a buffer dropped."""
+TimedPart: TypeAlias = tuple[LostKind, int, int, int | None]
+"""Kind, from, until (ns), and how much; None: nobody knows."""
 
 
 @dataclass(frozen=True)
 class Losses:
     """What was lost within a window: records dropped, damaged, and starts or completions without their other half; and what
-    of it has a time, as (from, until, count or None). `unknown`: which of the three are more than that, by a number nobody knows."""
+    of it has a time. `unknown`: which of the three are more than that, by a number nobody knows."""
 
     lost: int
     damaged: int
     unpaired: int
-    timed: tuple[Part, ...]
+    timed: tuple[TimedPart, ...]
     unknown: frozenset[str] = frozenset()
+
+    @property
+    def sums(self) -> dict[LostKind, int]:
+        """How many of each kind."""
+        return {"lost": self.lost, "damaged": self.damaged, "unpaired": self.unpaired}
 
 
 def covered(snap: Snapshot, last_ns: int) -> list[Span] | None:
@@ -53,10 +59,10 @@ def sessions_of(snap: Snapshot, last_ns: int) -> list[Span] | None:
         first, until = session.get("from_ns"), session.get("until_ns")
         if isinstance(first, int):
             end = max(last_ns + 1, first)
-            told = told_ns(snap.recording) if place == len(facts.sessions) else None
+            told = snap.recording.told_ns() if place == len(facts.sessions) else None
             if until is None:
-                until = end if told is None or told - end > QUIET_NS else max(end, told)
-            elif told is not None and first < told < until <= told + QUIET_NS:
+                until = max(end, told or 0)
+            elif told is not None and first < told < until:
                 until = max(told, min(end, until))
             spans.append((first, until))
     if not spans:
@@ -64,23 +70,35 @@ def sessions_of(snap: Snapshot, last_ns: int) -> list[Span] | None:
     return without(joined(spans), [(first, until) for first, until in snap.recording.holes(snap.kind) if first < until])
 
 
-def told_ns(recording: Recording) -> int | None:
-    """Until when everything was in it, as its writer last said, about once a second; None where nobody said."""
-    return recording.told_ns()
+def begun_ns(recording: Recording) -> int | None:
+    """When its recording began, though nothing came yet; None where nobody knows."""
+    return min((first for each in recording.facts.sessions if (first := each.get("from_ns")) is not None), default=None)
+
+
+def behind_ns(recording: Recording) -> int | None:
+    """Until when what is being recorded is there, where that lies before the end of what was recorded earlier: it was begun again after
+    the clock was set back. None where times go on."""
+    *earlier, last = recording.facts.sessions or [{}]
+    ends = [until for each in earlier if (until := each.get("until_ns")) is not None]
+    first = last.get("from_ns")
+    if not ends or first is None or last.get("until_ns") is not None or first >= max(ends):
+        return None
+    now = max(first, recording.told_ns() or first)
+    return now if now < max(ends) else None
 
 
 def losses_of(snap: Snapshot, source: str, window: Span, cut: bool, interval_ns: int) -> Losses:
     """What was lost of a source within a window; a loss that names no time or no source counts always, as does any where the window is
     not `cut` out of more. Columns of `interval_ns` tell how finely the losses of a minute are told apart."""
-    sums = {"lost": 0, "damaged": 0, "unpaired": 0}
+    sums: dict[LostKind, int] = dict.fromkeys(LOST_KINDS, 0)
     # of an imported trace it is only known that something was lost between its ends
     facts: Any = snap.recording.facts.sources.get(source)
     live = not (isinstance(facts, dict) and "format" in facts)
-    timed: list[Part] = []
+    timed: list[TimedPart] = []
     unknown: set[str] = set()
     for loss in snap.recording.losses():
-        group = "lost" if loss["kind"] in LOST else loss["kind"]
-        if group not in sums or loss["source"] not in (source, "") or loss.get("of", snap.kind) != snap.kind:
+        group = _KINDS.get(loss["kind"])
+        if group is None or loss["source"] not in (source, "") or loss.get("of", snap.kind) != snap.kind:
             continue
         if loss["from_ns"] is None or loss["until_ns"] is None:
             sums[group] += loss["count"] or 0
@@ -90,7 +108,7 @@ def losses_of(snap: Snapshot, source: str, window: Span, cut: bool, interval_ns:
         sums[group] += sum(count or 0 for *_, count in within) if cut else loss["count"] or 0
         unknown |= {group} if loss["count"] is None and (within or not cut) else set()
         if live:
-            timed += within
+            timed += [(group, *part) for part in within]
     return Losses(**sums, timed=tuple(timed), unknown=frozenset(unknown))
 
 
@@ -129,10 +147,10 @@ def clipped(spans: Iterable[Span], window: Span) -> list[Span]:
     return [(max(first, window[0]), min(until, window[1])) for first, until in spans if max(first, window[0]) < min(until, window[1])]
 
 
-def by_column(timed: Iterable[Part], t0_ns: int, interval_ns: int) -> tuple[tuple[int, int], ...]:
-    """(column, records lost), ascending; a loss that lasts is spread evenly over its time, in whole records that add up."""
-    found: dict[int, int] = {}
-    for first, until, count in timed:
+def lost_at(timed: Iterable[TimedPart], t0_ns: int, interval_ns: int) -> tuple[LostAt, ...]:
+    """What was lost in which column; a loss that lasts is spread evenly over its time, in whole records that add up."""
+    found: list[LostAt] = []
+    for kind, first, until, count in timed:
         start, end = (first - t0_ns) // interval_ns, (until - 1 - t0_ns) // interval_ns
         given = 0
         for column in range(start, end + 1):
@@ -140,8 +158,8 @@ def by_column(timed: Iterable[Part], t0_ns: int, interval_ns: int) -> tuple[tupl
             share = (count or 0) * (past - first) // (until - first) - given
             given += share
             if share or count is None:
-                found[column] = found.get(column, 0) + share
-    return tuple(sorted(found.items()))
+                found.append((column, kind, share))
+    return added(found)
 
 
 def gap_columns(spans: Sequence[Span], t0_ns: int, interval_ns: int, columns: int) -> tuple[tuple[int, int], ...]:

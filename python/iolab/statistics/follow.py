@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from ..clock import Clock
 from ..errors import FormatError, UsageError
-from ..recording.layout import LOCK
+from ..recording.lock import LOCK
 from ..recording.recording import Recording
 from . import counters
 from .answers import Answer
-from .coverage import told_ns
 from .intervals import MOST
 from .names import Statistic
 from .query import query
@@ -56,9 +55,12 @@ class Follower:
         self._seen = (0, clock.monotonic())
         self._until_words = math.inf
         self._waits = ""
+        self._sessions = len(recording.facts.sessions)
+        self._back = False
 
     def pieces(self) -> Iterator[Piece]:
-        """Columns that follow each other, until the recording ends or `until_ns` is reached. Errors as `query.query`."""
+        """Columns that follow each other, until the recording ends or `until_ns` is reached. Where it is begun again after the clock was
+        set back, they go back with it, which is said. Errors as `query.query`."""
         state = self._state()
         at = self._begin(state)
         self._until_words = self._clock.monotonic() + PATIENCE
@@ -74,6 +76,10 @@ class Follower:
                 return
             else:
                 self._clock.sleep(min(1.0, max(0.1, self._interval / 2e9)))
+            if (newest := self._newest(at)) is not None:
+                rest, at = (at, newest[0]), newest[1]
+                if rest[0] < rest[1] and (answer := self._answer(*rest, state)) is not None:
+                    yield Piece(answer, *rest)
             state = self._state()
 
     def _begin(self, state: _State) -> int:
@@ -86,6 +92,18 @@ class Follower:
         # a moment before the recording has no columns
         begin = max(begin, first, state.ready_ns - MOST * self._interval)
         return begin // self._interval * self._interval
+
+    def _newest(self, at: int) -> tuple[int, int] | None:
+        """Of a session that began since, before what was told already: where the one before it ended, and where to go on."""
+        sessions = self._recording.facts.sessions
+        before, self._sessions = self._sessions, len(sessions)
+        first = sessions[-1].get("from_ns") if len(sessions) > before > 0 else None
+        if first is None or first >= at - self._interval:
+            return None
+        self._back = True
+        ended = sessions[before - 1].get("until_ns") or at
+        self._said(f"was begun again after the clock was set back by {(max(ended, at) - first) / 1e9:.0f} s: its times go back by that")
+        return ended if self._until_ns is None else min(ended, self._until_ns), first // self._interval * self._interval
 
     def _answer(self, first_ns: int, until_ns: int, state: _State) -> Answer | None:
         try:
@@ -112,14 +130,14 @@ class Follower:
         span = self._recording.span()
         ended = last.get("until_ns") if last else (span[1] + 1 if span else 0)
         if isinstance(ended, int):
-            return _State(self._end(ended), True)
-        told = told_ns(self._recording) or 0
+            return _State(ended if self._back else self._end(ended), True)
+        told = self._recording.told_ns() or 0
         now = self._clock.monotonic()
         if told != self._seen[0]:
             self._seen = (told, now)
         late = now - self._seen[1] > PATIENCE
         if late and not _held(self._recording):
-            return _State(self._end(max(told, span[1] + 1 if span else 0)), True)
+            return _State(told if self._back else self._end(max(told, span[1] + 1 if span else 0)), True)
         return _State(told if late else self._counted_until(told), False)
 
     def _end(self, otherwise: int) -> int:

@@ -10,7 +10,7 @@ from ..recording.counts import HeatCounts, Weight, Y, merge
 from ..recording.grids import Linear
 from . import default_maps
 from .cells import Asked, count, fitting, grid_of
-from .coverage import by_column, gap_columns
+from .coverage import gap_columns, lost_at
 from .engine import Engine, single
 from .intervals import SECOND, columns_of
 from .names import Filter
@@ -127,7 +127,7 @@ def with_facts(counts: HeatCounts, window: Window, filters: Sequence[Filter], no
         counts, lost=losses.lost, damaged=losses.damaged, unpaired=losses.unpaired, conditional=bool(filters),
         averaged=_averaged(window), assumptions=tuple(notes), window=(shift, columns + shift),
         gaps=tuple((first + shift, past + shift) for first, past in gaps),
-        lost_by_column=by_column(losses.timed, counts.t0_ns, window.interval_ns))
+        lost_at=lost_at(losses.timed, counts.t0_ns, window.interval_ns))
 
 
 def _averaged(window: Window) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..recording.counts import UNITS, HeatCounts
+from ..recording.lost import LostKind
 from .answers import Answer, Series, Stack
 from .names import Statistic
 from .plain import bounds_of, largest, number, together
@@ -18,14 +19,14 @@ class Moment:
     """One column.
 
     Attributes:
-        t0_ns: its start. recorded: whether anything of it was. lost: records lost in it.
+        t0_ns: its start. recorded: whether anything of it was. lost: what was lost in it, of each kind how many.
         value: of a series, nan where there is none. keys: of a stack, largest first, the others last, as None.
         cells: of a map: (low, high, count or bytes), low <= value < high, ascending.
     """
 
     t0_ns: int
     recorded: bool
-    lost: int
+    lost: Mapping[LostKind, int]
     value: float = math.nan
     keys: tuple[tuple[str | None, float], ...] = ()
     cells: tuple[tuple[int, int, int], ...] = ()
@@ -33,18 +34,20 @@ class Moment:
 
 def moments(answer: Answer, first_ns: int, until_ns: int, top: int | None) -> Iterator[Moment]:
     """The columns from `first_ns` to `until_ns`; `top`: keys that are named, None for all."""
-    lost: dict[int, int] = dict(answer.lost_by_column if isinstance(answer, HeatCounts) else answer.lost)
+    lost: dict[int, dict[LostKind, int]] = {}
+    for at, kind, count in answer.lost_at:
+        lost.setdefault(at, {})[kind] = count
     interval = answer.interval_ns
     for start in range(first_ns // interval * interval, until_ns, interval):
         column = (start - answer.t0_ns) // interval
         if isinstance(answer, HeatCounts):
             recorded = not any(first <= column < past for first, past in answer.gaps)
-            yield Moment(start, recorded, lost.get(column, 0), cells=_cells(answer, column))
+            yield Moment(start, recorded, lost.get(column, {}), cells=_cells(answer, column))
         elif isinstance(answer, Series):
             value = float(answer.values[column])
-            yield Moment(start, not math.isnan(value), lost.get(column, 0), value)
+            yield Moment(start, not math.isnan(value), lost.get(column, {}), value)
         else:
-            yield _of_stack(answer, column, start, lost.get(column, 0), top)
+            yield _of_stack(answer, column, start, lost.get(column, {}), top)
 
 
 def _cells(counts: HeatCounts, column: int) -> tuple[tuple[int, int, int], ...]:
@@ -53,7 +56,7 @@ def _cells(counts: HeatCounts, column: int) -> tuple[tuple[int, int, int], ...]:
     return tuple((*bounds[index], count) for index, count in zip(counts.index[held].tolist(), counts.count[held].tolist(), strict=True))
 
 
-def _of_stack(answer: Stack, column: int, start: int, lost: int, top: int | None) -> Moment:
+def _of_stack(answer: Stack, column: int, start: int, lost: Mapping[LostKind, int], top: int | None) -> Moment:
     kept, rest = largest(answer, None)
     rows = sorted(((row.key, float(row.values[column])) for row in kept), key=lambda row: (-_known(row[1]), row[0]))
     # without any key nobody did anything, unless all is unknown
@@ -72,12 +75,13 @@ def _known(value: float) -> float:
 
 
 def as_data(asked: Statistic, answer: Answer, moment: Moment) -> dict[str, Any]:
-    """`{"schema": 1, "kind": "series" | "stack" | "heat", "statistic", "unit", "t0_ns", "interval_ns", "lost", "notes"}` and `value`;
-    `keys` (name to value) and `others`; or `recorded`, `weight`, `low`, `high` and `count`."""
+    """`{"schema": 1, "kind": "series" | "stack" | "heat", "statistic", "unit", "t0_ns", "interval_ns", "lost", "losses", "notes"}` and
+    `value`; `keys` (name to value) and `others`; or `recorded`, `weight`, `low`, `high` and `count`."""
     heat = isinstance(answer, HeatCounts)
     unit = UNITS[answer.y] if isinstance(answer, HeatCounts) else answer.unit
     common = {"schema": 1, "kind": "heat" if heat else "stack" if isinstance(answer, Stack) else "series", "statistic": str(asked),
-              "unit": unit, "t0_ns": moment.t0_ns, "interval_ns": answer.interval_ns, "lost": moment.lost,
+              "unit": unit, "t0_ns": moment.t0_ns, "interval_ns": answer.interval_ns, "lost": sum(moment.lost.values()),
+              "losses": dict(moment.lost),
               "notes": list(answer.assumptions if isinstance(answer, HeatCounts) else answer.notes)}
     if isinstance(answer, HeatCounts):
         low, high, count = ([cell[place] for cell in moment.cells] for place in range(3))

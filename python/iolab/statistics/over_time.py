@@ -10,7 +10,7 @@ import numpy as np
 from .answers import Floats, Series, Stack
 from .catalogue import Entry
 from .conditions import field_of
-from .coverage import Losses, by_column
+from .coverage import Losses, lost_at
 from .engine import Engine, whole
 from .names import Statistic
 from .snapshot import Span
@@ -75,7 +75,7 @@ def answer(statistic: Statistic, found: Mapping[str, Any], *, source: str, base_
         "statistic": statistic, "unit": statistic.entry.unit, "t0_ns": base_ns, "interval_ns": interval_ns, "first_ns": span[0],
         "until_ns": span[1],
         "covered_ns": lengths, "source": source, "notes": notes, "losses": losses,
-        "lost": by_column(losses.timed if losses is not None else (), base_ns, interval_ns)}
+        "lost_at": lost_at(losses.timed if losses is not None else (), base_ns, interval_ns)}
     if statistic.breakdown is None:
         return Series(**common, values=_spread(column, amount, columns) / seconds, total=int(amount.sum()))
     masked = np.ma.getmaskarray(found["k"])

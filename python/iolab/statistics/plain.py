@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -11,6 +12,7 @@ import numpy as np
 from .. import _core
 from ..recording.counts import UNITS, HeatCounts
 from ..recording.grids import LogLinear
+from ..recording.lost import LostAt, LostKind, of_kinds
 from .answers import Answer, Floats, Series, Stack
 from .names import Statistic
 
@@ -76,7 +78,8 @@ def as_data(asked: Statistic, answer: Answer, top: int | None) -> dict[str, Any]
                 "high": [bounds[each][1] for each in index], "count": answer.count.tolist()}
     common |= {"unit": answer.unit, "source": answer.source, "first_ns": answer.first_ns, "until_ns": answer.until_ns,
                "covered_ns": answer.covered_ns, "total": answer.total, "mean": number(answer.mean), "notes": list(answer.notes),
-               "lost_by_column": list(answer.lost)}
+               "lost_by_column": list(answer.lost),
+               "losses": _losses(answer.lost_at, {} if answer.losses is None else answer.losses.sums)}
     if isinstance(answer, Series):
         return {**common, "kind": "series", "values": numbers(answer.values)}
     kept, rest = largest(answer, top)
@@ -87,6 +90,15 @@ def as_data(asked: Statistic, answer: Answer, top: int | None) -> dict[str, Any]
 def heat_facts(asked: Statistic, counts: HeatCounts) -> dict[str, Any]:
     """All that is said of a map besides its cells."""
     return {"statistic": str(asked), "t0_ns": counts.t0_ns, "interval_ns": counts.interval_ns, **_about(counts)}
+
+
+def losses_of(counts: HeatCounts) -> list[dict[str, Any]]:
+    """What a map lacks, by kind: `count` of it, and in which `columns`, (column, how many), 0 where nobody knows."""
+    return _losses(counts.lost_at, {"lost": counts.lost, "damaged": counts.damaged, "unpaired": counts.unpaired})
+
+
+def _losses(parts: Iterable[LostAt], sums: Mapping[LostKind, int]) -> list[dict[str, Any]]:
+    return [{"kind": kind, "count": count, "columns": columns} for kind, count, columns in of_kinds(parts, sums)]
 
 
 def bounds_of(counts: HeatCounts) -> dict[int, tuple[int, int]]:
@@ -121,4 +133,4 @@ def _about(counts: HeatCounts) -> dict[str, Any]:
     return {"y": counts.y, "unit": UNITS[counts.y], "weight": counts.weight, "events": counts.events, "without_y": counts.without_y,
             "filtered": counts.filtered, "outside": counts.outside, "lost": counts.lost, "damaged": counts.damaged,
             "unpaired": counts.unpaired, "averaged": counts.averaged, "lost_by_column": list(counts.lost_by_column),
-            "gaps": list(counts.gaps), "notes": list(counts.assumptions)}
+            "losses": losses_of(counts), "gaps": list(counts.gaps), "notes": list(counts.assumptions)}

@@ -19,7 +19,8 @@ from .answers import Answer
 from .catalogue import Entry
 from .conditions import filters_of
 from .engine import Engine
-from .fields import QUANTIZED, near
+from .fields import FIELDS, QUANTIZED, near
+from .filled import lacking, told_by
 from .gone import gone
 from .heat import heat_of
 from .intervals import check_interval
@@ -100,8 +101,8 @@ def query(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int
         if files is not None:
             found.append(default_maps.series(engine, window, files, asked.filters, over_time.key_of(asked.breakdown)))
     return over_time.answer(asked, over_time.added(found), source=window.source, base_ns=window.base_ns, interval_ns=window.interval_ns,
-                            columns=window.columns, span=window.span, recorded=window.recorded, notes=windows.notes(window),
-                            losses=window.losses)
+                            columns=window.columns, span=window.span, recorded=window.recorded,
+                            notes=windows.notes(window, asked.breakdown, *(each.field for each in asked.filters)), losses=window.losses)
 
 
 class Windows:
@@ -116,17 +117,20 @@ class Windows:
         from .kept import answering
 
         snap = snapshot(recording)
+        self._entry = entry
         self._trouble = answering.trouble(recording)
         chosen, self._notes = choose(snap.sources, entry, source, recording.path)
         self._earlier = gone(snap).span(chosen)
         self.whole = window_of(snap, chosen, from_ns, until_ns, interval_ns, columns, earlier=self._earlier)
         self.kept = self.whole if self._earlier is None else window_of(snap, chosen, from_ns, until_ns, interval_ns, columns)
 
-    def notes(self, window: Window) -> tuple[str, ...]:
-        """What to know about the answer: which source gave it, and what is gone."""
+    def notes(self, window: Window, *asked: str | None) -> tuple[str, ...]:
+        """What to know about the answer: which source gave it, what is gone, and which of the fields that were asked for nothing tells."""
         gone = self._earlier is not None and window is not self.whole and self.whole.first_ns <= self._earlier[1]
         lost = ["events of earlier times are no longer kept, and their maps can't answer this"] if gone else []
-        return (*self._notes, *self._trouble, *lost)
+        known = told_by(window.snap.recording, (window.source,))
+        untold = lacking(self._entry, [field for field in asked if field in FIELDS], window.source, known)
+        return (*self._notes, *self._trouble, *lost, *untold.values())
 
 
 def _map_files(window: Window, asked: Statistic) -> default_maps.MapFiles | None:
@@ -148,4 +152,4 @@ def _heat(events: Trace | Recording, y: Y, filters: Sequence[Filter], entry: Ent
                              weight=weight)
     if entry is not None and entry.octaves and isinstance(counts.grid, LogLinear):
         counts = counts.coarser(steps=counts.grid.bits)
-    return replace(counts, assumptions=(*windows.notes(window), *counts.assumptions))
+    return replace(counts, assumptions=(*windows.notes(window, *(each.field for each in filters)), *counts.assumptions))

@@ -46,14 +46,7 @@ class Snapshot:
         held = {name for segment in self.sealed for name, events in segment.sources.items() if events}
         if self.hot is not None:
             held |= {str(name) for name in self.hot["source"].unique().to_pylist()}
-        return sorted(held | self._quiet())
-
-    def _quiet(self) -> set[str]:
-        """Sources of events that were recorded. None where it is not known when, or events were removed: then none is no answer."""
-        facts = self.recording.facts
-        if self.kind != "events" or not facts.sessions or facts.dropped_through:
-            return set()
-        return {name for name, about in facts.sources.items() if name in OF_EVENTS and "format" not in (about or {})}
+        return sorted(held | (quiet(self.recording) if self.kind == "events" else set()))
 
     def segments(self, source: str, window: Span | None = None) -> list[Segment]:
         """Sealed segments with events of a source, in a window of time."""
@@ -79,6 +72,17 @@ class Snapshot:
             found = pc.min_max(hot["time_ns"]).as_py()
             ends.append((found["min"], found["max"]))
         return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
+
+
+def quiet(recording: Recording) -> set[str]:
+    """Sources of events that were recorded, of which none was removed: that they have nothing to tell is an answer. None where it is not
+    known when they were recorded."""
+    facts = recording.facts
+    if not facts.sessions:
+        return set()
+    removed = (facts.dropped or {}).get("events", {})
+    imported = {name for name, about in facts.sources.items() if isinstance(about, dict) and "format" in about}
+    return {name for name in facts.sources if name in OF_EVENTS and name not in imported and not removed.get(name)}
 
 
 def snapshot(recording: Recording, kind: Kind = "events") -> Snapshot:

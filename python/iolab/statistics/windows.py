@@ -10,7 +10,7 @@ from ..errors import UsageError
 from ..recording.layout import Kind
 from ..recording.spans import joined
 from .conditions import sql_of
-from .coverage import Losses, clipped, covered, losses_of, sessions_of
+from .coverage import Losses, begun_ns, clipped, covered, losses_of, sessions_of
 from .engine import Engine
 from .intervals import columns_of, round_interval
 from .names import Filter
@@ -76,12 +76,13 @@ def window_of(snap: Snapshot, source: str, from_ns: int | None, until_ns: int | 
     `earlier` is what default maps hold of segments that retention removed. UsageError where the window is empty.
     """
     ends = [each for each in (snap.bounds(source), earlier) if each is not None]
-    first, last = min((end[0] for end in ends), default=0), max((end[1] for end in ends), default=0)
+    begun = begun_ns(snap.recording) or 0
+    first, last = min((end[0] for end in ends), default=begun), max((end[1] for end in ends), default=begun)
     spans = covered(snap, last)
     if spans is not None and earlier is not None:
         spans = joined([*clipped(sessions_of(snap, last) or (), (earlier[0], last + 1)), *spans])
     # columns divide what was recorded: maps of the same span under different conditions are alike
-    low = from_ns if from_ns is not None else min([*(end[0] for end in ends), *(span[0] for span in spans or ())], default=0)
+    low = from_ns if from_ns is not None else min([*(end[0] for end in ends), *(span[0] for span in spans or ())], default=begun)
     high = until_ns if until_ns is not None else _after(last, spans)
     if low >= high:
         raise UsageError("the span of time is empty", where=snap.place, hint="it must begin before it ends, and meet what was recorded")

@@ -37,7 +37,7 @@ def csv_lines(asked: Statistic, answer: Answer, top: int | None) -> list[str]:
     else:
         writer.writerow(["time_s", "value"])
         writer.writerows([_time(answer, column), _value(value)] for column, value in enumerate(answer.values))
-    return text.getvalue().splitlines()
+    return text.getvalue().split("\n")[:-1]
 
 
 def as_json(asked: Statistic, answer: Answer, top: int | None) -> str:

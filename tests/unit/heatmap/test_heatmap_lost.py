@@ -1,4 +1,4 @@
-"""Losses and unrecorded time: by column of the drawing, under the map and hatched, in every renderer; nothing where there are none."""
+"""Losses and unrecorded time: by column of the drawing, under the map, hatched and apart from idle time, in every renderer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from iolab.heatmap import terminal
 from iolab.heatmap.figure import Layout, Named, Panel, panels
 from iolab.heatmap.lost import Lost, lost_of, unrecorded, without
 from iolab.heatmap.model import View
-from iolab.heatmap.raster import draw
 from iolab.heatmap.svg import svg
 from iolab.heatmap.theme import DARK, LIGHT, rgb
 from iolab.recording.counts import HeatCounts
 from iolab.report.heatmap_page import group_of
+from iolab.report.heatmap_payload import LossesOfKind
 
 SVG = "{http://www.w3.org/2000/svg}"
 STEADY = counts([(time * 100, 50 + time % 7) for time in range(1000)])
@@ -32,12 +32,12 @@ def panel(made: HeatCounts, columns: int = 100) -> Panel:
 
 
 def with_losses(*lost: tuple[int, int], gaps: tuple[tuple[int, int], ...] = ()) -> HeatCounts:
-    return replace(STEADY, lost_by_column=lost, gaps=gaps)
+    return replace(STEADY, lost_at=tuple((column, "lost", count) for column, count in lost), gaps=gaps)
 
 
 @given(st.lists(st.tuples(st.integers(-5, 120), st.integers(0, 10**6)), unique_by=lambda pair: pair[0]), st.integers(1, 9))
 def test_losses_add_up_by_column_of_the_drawing(lost: list[tuple[int, int]], factor: int) -> None:
-    made = replace(STEADY, lost_by_column=tuple(sorted(lost)))
+    made = with_losses(*sorted(lost))
     across = -(-100 // factor)
     found = lost_of(made, across, factor)
     inside = [(column, count) for column, count in lost if 0 <= column < across * factor]
@@ -120,18 +120,32 @@ def test_unrecorded_time_is_hatched_and_said_apart_from_idle_time() -> None:
     idle, blind = panel(broken), panel(replace(broken, gaps=((40, 60),)))
     assert idle.gaps == ((40.0, 60.0),)
     assert (blind.gaps, blind.unrecorded) == ((), ((40.0, 60.0),))
-    assert np.array_equal(draw(idle, LIGHT, 200, 80), draw(blind, LIGHT, 200, 80))
-    assert "hatched: no I/O at all" in svg([idle], "t", LIGHT)
-    assert "hatched: nothing was recorded" in svg([blind], "t", LIGHT)
-    assert any("╱ nothing was recorded" in line for line in terminal.draw(blind, Layout(100, 20, 1), "text", DARK))
     both = panel(replace(broken, gaps=((40, 50),)))
     assert (both.gaps, both.unrecorded) == (((50.0, 60.0),), ((40.0, 50.0),))
-    assert "hatched: no I/O at all or nothing was recorded" in svg([both], "t", LIGHT)
+    shaded, hatched = "shaded: no I/O, though some was due", "hatched: not recorded"
+    for each, absent in ((idle, hatched), (blind, shaded)):
+        document = svg([each], "t", LIGHT)
+        assert absent not in document
+        assert (shaded in document) != (hatched in document)
+    assert f"{shaded} · {hatched}" in svg([both], "t", LIGHT)
+
+
+@pytest.mark.parametrize("mode", ["text", "256", "truecolor"])
+def test_the_terminal_has_a_letter_for_idle_time_and_one_for_unrecorded_time(mode: terminal.Mode) -> None:
+    broken = counts([(time * 100, 50) for time in range(400)] + [(60_000 + time * 100, 50) for time in range(400)])
+    lines = [re.sub("\033\\[[0-9;]*m", "", line)
+             for line in terminal.draw(panel(replace(broken, gaps=((40, 50),))), Layout(100, 20, 1), mode, DARK)]
+    body = [line.partition("│")[2] for line in lines if "│" in line]
+    assert any(row[40:60] == 10 * "╱" + 10 * "░" for row in body)
+    assert not any(letter in row[:40] + row[60:] for row in body for letter in "╱░")
+    assert [line.strip() for line in lines if line.strip()[:2] in ("░ ", "╱ ")] == ["░ no I/O, though some was due", "╱ not recorded"]
+    plain = "\n".join(terminal.draw(panel(STEADY), Layout(100, 20, 1), mode, DARK))
+    assert not any(letter in plain for letter in "╱░")
 
 
 def test_the_page_gets_losses_and_unrecorded_columns() -> None:
     made = group_of(View("log"), [Named("a", with_losses((-3, 4), (10, 5), (200, 9), gaps=((20, 25),)))], percentiles=False).maps[0]
-    assert made.lost == [(10, 5)]
+    assert made.lost == [LossesOfKind(kind="lost", count=5, columns=[(10, 5)])]
     assert made.unrecorded == [(20, 25)]
 
 

@@ -149,6 +149,12 @@ def test_bytes_are_said_as_such() -> None:
     assert kind_of(panel.y, panel.weight) == "bytes"
 
 
+def test_the_legend_writes_counts_as_the_heading_does() -> None:
+    (panel,) = panels([Named("a", counts([(0, 100)] * 12_345))], View("log"), LAYOUT)
+    assert legend_text(panel, 1) == "12 345"
+    assert "12 345 I/Os" in panel.heading
+
+
 def test_a_column_without_bytes_is_no_gap() -> None:
     busy = [(time * 100, 50) for time in range(100)] + [(20_000 + time * 100, 50) for time in range(100)]
     assert gaps(counts(busy, weight="time"))
@@ -160,3 +166,53 @@ def test_what_moved_nothing_is_told() -> None:
     empty = replace(counts([(0, 8192)] * 3, weight="bytes"), column=none, index=none, count=none)
     with pytest.raises(FormatError, match="3 I/Os moved no bytes"):
         panels([Named("a", empty)], View("log"), LAYOUT)
+
+
+TINY = counts([(time % 900, 8192) for time in range(13_600)] + [(500, 3)] * 5, y="size")
+
+
+def test_a_handful_of_tiny_sizes_does_not_stretch_the_map_and_is_told() -> None:
+    (panel,) = panels([Named("reads", TINY)], View("log"), LAYOUT)
+    assert panel.frame.low > 3
+    assert (panel.cells.below, panel.cells.above) == (5, 0)
+    assert any(note.startswith("5 I/Os below ") for note in panel.notes)
+    (whole,) = panels([Named("reads", TINY)], View("log", tail=0), LAYOUT)
+    assert whole.frame.low <= 3
+    assert whole.cells.below == 0
+    # of a thousand sizes more than one is tiny: they are shown
+    (more,) = panels([Named("reads", counts([(0, 8192)] * 998 + [(0, 3)] * 2, y="size"))], View("log"), LAYOUT)
+    assert more.cells.below == 0
+    # neither a linear axis nor another quantity has a tail
+    (linear,) = panels([Named("reads", TINY)], View("linear"), LAYOUT)
+    (latency,) = panels([Named("reads", replace(TINY, y="latency"))], View("log"), LAYOUT)
+    assert (linear.cells.below, latency.cells.below) == (0, 0)
+
+
+@given(events, st.sampled_from([0, 0.001, 0.1, 0.999]), st.sampled_from([0, 0.01, 0.999]))
+def test_a_tail_is_never_more_than_its_share(made, tail, crop) -> None:  # type: ignore[no-untyped-def]
+    found = counts(made, y="size")
+    frame = frame_of([found], View("log", crop, tail=tail))
+    cells = cells_of(found, frame, columns=found.columns, factor=1, height=100, least=3)
+    assert cells.counts.sum() + cells.above + cells.below == len(made)
+    assert cells.below <= tail * len(made)
+
+
+@pytest.mark.parametrize("sizes", [(8192,), (3, 8192), (512, 4096, 65536, 2**20)], ids=str)
+def test_sizes_stand_clear_of_the_frame_and_the_most_frequent_has_a_mark(sizes: tuple[int, ...]) -> None:
+    found = counts([event for size in sizes for event in [(0, size)] * (90 if size == sizes[-1] else 10)], y="size")
+    (panel,) = panels([Named("a", found)], View("log"), Layout(columns=20, height=260, least=3))
+    rows = np.flatnonzero(panel.cells.counts.sum(axis=1))
+    places = panel.frame.position(panel.cells.edges)
+    half = np.log(2) / 2 / np.log(panel.frame.high / panel.frame.low)
+    assert places[rows[0]] > 0.9 * half
+    assert places[rows[-1] + 1] < 1 - 0.9 * half
+    assert sizes[-1] in [tick.value for tick in panel.value_ticks(9)]
+    assert sizes[-1] in [tick.value for tick in panel.value_ticks(3)] or len(sizes) == 1
+
+
+def test_maps_that_are_compared_have_the_same_marks() -> None:
+    one, two = counts([(0, 4096)] * 5 + [(0, 2**20)], y="size"), counts([(0, 8192)] * 9 + [(0, 512)], y="size")
+    made = panels([Named("a", one), Named("b", two)], View("log"), LAYOUT, difference=True)
+    marks = [panel.value_ticks(4) for panel in made]
+    assert marks[0] == marks[1] == marks[2]
+    assert 8192 in [tick.value for tick in marks[0]]

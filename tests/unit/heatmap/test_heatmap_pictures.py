@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -93,14 +94,26 @@ def test_pixels_are_where_the_cells_are(theme: Theme) -> None:
             assert np.array_equal(image[pixels.max(), 2 * column], known[rows[0], column])
 
 
-def test_a_gap_is_hatched_and_not_zero() -> None:
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+def test_idle_time_is_shaded_what_was_not_recorded_is_hatched_and_neither_is_zero(theme: Theme) -> None:
     made = counts([(time * 100, 50) for time in range(100)] + [(20_000 + time * 100, 50) for time in range(100)])
-    (one,) = panels([Named("a", made)], View("log"), LAYOUT)
-    image = draw(one, LIGHT, 300, 100)
-    hatch = np.all(image == rgb(LIGHT.hatch), axis=2)
-    assert hatch[:, 100:200].mean() == pytest.approx(0.25, abs=0.05)
-    assert not hatch[:, :100].any()
-    assert "hatched: no I/O at all" in svg([one], "t", LIGHT)
+    idle, blind = (panels([Named("a", each)], View("log"), LAYOUT)[0] for each in (made, replace(made, gaps=((10, 20),))))
+    shaded, hatched = (np.all(draw(one, theme, 300, 100) == rgb(colour), axis=2)
+                       for one, colour in ((idle, theme.shade), (blind, theme.hatch)))
+    assert shaded[:, 100:200].all()
+    assert hatched[:, 100:200].mean() == pytest.approx(0.25, abs=0.05)
+    assert not shaded[:, :100].any()
+    assert not hatched[:, :100].any()
+    for one, absent in ((idle, theme.hatch), (blind, theme.shade)):
+        assert not np.all(draw(one, theme, 300, 100) == rgb(absent), axis=2).any()
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+def test_the_shade_is_a_little_of_the_text_on_the_background(theme: Theme) -> None:
+    ground, shade, ink = luminance(np.array([rgb(each) for each in (theme.background, theme.shade, theme.text)], dtype=np.uint8))
+    assert min(ground, ink) < shade < max(ground, ink)
+    assert abs(shade - ground) < 0.15
+    assert not any(np.array_equal(step, rgb(theme.shade)) for step in [*theme.palette, *theme.signed])
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)

@@ -23,7 +23,8 @@ def test_quantities(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("make", "name"), [(linear_ticks, "linear_ticks"), (log_ticks, "log_ticks")], ids=["linear", "log"])
 def test_ticks(make: Any, name: str) -> None:
     for case in VECTORS[name]:
-        found = make(case["low"], case["high"], case["most"], case["unit"])
+        more = {"at": case["at"]} if "at" in case else {}
+        found = make(case["low"], case["high"], case["most"], case["unit"], **more)
         assert [[tick.value, tick.label] for tick in found] == case["ticks"]
         assert len(found) <= case["most"]
         assert all(case["low"] <= tick.value <= case["high"] for tick in found)

@@ -14,13 +14,12 @@ from typing import Any
 
 import pytest
 
-from iolab.clock import SystemClock
+from iolab.clock import FakeClock, SystemClock
 from iolab.errors import ResultsError, RunError
 from iolab.recorder.control import Client, Control, say
-from iolab.recorder.parts import Parts, wait_readable
-from iolab.recorder.recorder import Recorder
+from iolab.recorder.parts import wait_readable
 from iolab.recorder.settings import Settings
-from support.recorder import FakeClock, FakeLauncher, FakeProbe, FakeSink, Listener
+from support.recorder import Bench, FakeSink
 
 
 class Served:
@@ -119,6 +118,17 @@ def test_peers_that_are_idle_or_too_many_keep_nobody_out(served: Served, tmp_pat
     assert say(tmp_path, {"word": "status"})["ok"]
 
 
+def test_peers_that_hung_up_before_they_were_heard_make_room(tmp_path: Path) -> None:
+    control, heard = Control(tmp_path), list[dict[str, Any]]()
+    for channel in [connected(tmp_path) for _ in range(16)]:
+        channel.close()
+    with connected(tmp_path) as channel:
+        channel.sendall(b'{"word": "status"}\n')
+        control.serve(lambda request, client: heard.append(request))
+    control.close()
+    assert heard == [{"word": "status"}]
+
+
 def test_a_deep_directory_is_no_hindrance(tmp_path: Path) -> None:
     deep = tmp_path.joinpath(*["a-long-name-of-a-directory"] * 8)
     deep.mkdir(parents=True)
@@ -150,34 +160,10 @@ def test_without_a_recorder_it_is_one_error(tmp_path: Path) -> None:
 def conversation(tmp_path: Path, *requests: dict[str, Any], into: FakeSink | None = None,
                  ) -> tuple[list[dict[str, Any]], FakeSink, FakeClock]:
     """What a recorder on a fake clock answers to words that come in its third second."""
-    clock, sink, answers = FakeClock(), into or FakeSink(), []
-
-    class Peer(Client):
-        def __init__(self) -> None:
-            self.gone = False
-
-        def answer(self, words: Any) -> None:
-            answers.append({"at": clock.monotonic(), "sealed": sink.seals, **words})
-
-    class Line:
-        def __init__(self) -> None:
-            self.waiting = list(requests)
-
-        def files(self) -> list[int]:
-            return []
-
-        def serve(self, obey: Any) -> None:
-            while clock.monotonic() >= 2.5 and self.waiting:
-                obey(self.waiting.pop(0), Peer())
-
-        def close(self) -> None:
-            pass
-
-    Recorder(Settings(sources=("block",), duration=8.0), Parts(
-        launcher=FakeLauncher(lambda number, sources: FakeProbe(clock, sources)), open_sink=lambda hello: sink, clock=clock,
-        heard=Listener(), directory=tmp_path, cpu_ns=lambda: 0, control=lambda: Line(),  # type: ignore[arg-type, return-value]
-        wait=lambda files, seconds: clock.sleep(max(seconds, 0.001)))).run()
-    return answers, sink, clock
+    bench = Bench(tmp_path, Settings(sources=("block",), duration=8.0), sink=into or FakeSink(),
+                  requests=[(2.5, request) for request in requests])
+    bench.run()
+    return bench.control.answers, bench.sink, bench.clock
 
 
 def test_a_cut_is_answered_once_everything_before_it_is_sealed(tmp_path: Path) -> None:
@@ -195,7 +181,7 @@ def test_a_cut_is_answered_once_everything_before_it_is_sealed(tmp_path: Path) -
 def test_a_mark_is_kept_as_given(tmp_path: Path) -> None:
     [answer], sink, _ = conversation(tmp_path, {"word": "mark", "label": "r1", "from_ns": 5, "until_ns": None, "kind": "run",
                                                 "link": "runs/r1", "facts": {"a": 1}})
-    assert answer["ok"]
+    assert answer | {"at": 0} == {"at": 0, "sealed": 0, "ok": True, "from_ns": 5, "until_ns": None}
     assert sink.marks == [{"label": "r1", "from_ns": 5, "until_ns": None, "kind": "run", "link": "runs/r1", "facts": {"a": 1}}]
 
 
@@ -233,6 +219,8 @@ def test_stop_ends_it(tmp_path: Path) -> None:
 def test_status_has_the_counts(tmp_path: Path) -> None:
     [answer], _, _ = conversation(tmp_path, {"word": "status"})
     assert answer["events"] == {"block": 20}
+    assert answer["now_ns"] - answer["from_ns"] == round(answer["at"] * 1e9)
+    assert answer["ahead_ns"] == 0
     assert answer["state"] == "recording"
 
 

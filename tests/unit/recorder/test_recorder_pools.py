@@ -35,8 +35,12 @@ def section(rows: Rows) -> str:
                    for name, held in rows.items())
 
 
-def reading(at: float, latency: Rows, sizes: Rows | None = None, pools: Sequence[str] = ("tank",)) -> bytes:
-    text = f"@ {START + round(at * SECOND)}\n" + "".join(f"pool\t{pool}\n" for pool in pools)
+UP = 5000 * SECOND
+
+
+def reading(at: float, latency: Rows, sizes: Rows | None = None, pools: Sequence[str] = ("tank",), ahead: float = 0.0) -> bytes:
+    """What the shell writes; `ahead`: seconds by which the machine's clock is."""
+    text = f"@ {START + round((at + ahead) * SECOND)} {UP + round(at * SECOND)}\n" + "".join(f"pool\t{pool}\n" for pool in pools)
     return f"{text}-w\n{section(latency)}-r\n{section(sizes or {})}end\n".encode()
 
 
@@ -88,6 +92,39 @@ def test_readings_that_come_late_are_a_loss() -> None:
     assert [row["count"] for row in rows_of(late)] == [1]
 
 
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize("ahead", [-HOUR, HOUR])
+def test_growth_goes_by_the_recordings_time_whenever_it_learns_of_a_clock_that_was_set(ahead: float) -> None:
+    learnt: list[float] = []
+
+    def own_ns(machine_ns: int) -> int:
+        return machine_ns - round(sum(learnt) * SECOND)
+
+    counts = PoolCounts(own_ns)
+    found = [*counts.feed(reading(0, tank(0)) + reading(1, tank(10)))]
+    # the recording doesn't know of it yet
+    assert [*counts.feed(reading(2, tank(1010), ahead=ahead))] == []
+    learnt.append(ahead)
+    found += [*counts.feed(reading(3, tank(1020), ahead=ahead) + reading(4, tank(1021), ahead=ahead))]
+    assert [each.missed for each in found] == [None] * 3
+    assert [((int(str(row["time_ns"])) - START) / SECOND, row["count"]) for row in rows_of(found)] == [(0.5, 10), (2.0, 1010), (3.5, 1)]
+
+
+def test_growth_goes_by_the_new_time_where_the_recording_does() -> None:
+    found = growth(reading(0, tank(0)), reading(1, tank(10)), reading(2, tank(1010), ahead=HOUR), reading(3, tank(1020), ahead=HOUR),
+                   reading(4, tank(1021), ahead=HOUR))
+    assert [((int(str(row["time_ns"])) - START) / SECOND, row["count"]) for row in rows_of(found)] == [
+        (0.5, 10), (HOUR + 2, 1010), (HOUR + 3.5, 1)]
+
+
+def test_readings_that_come_late_after_the_clock_was_set_are_a_loss_of_that_time() -> None:
+    late = LATE_NS / SECOND + 1
+    found = growth(reading(0, tank(1)), reading(late, tank(50), ahead=-HOUR), reading(late + 1, tank(51), ahead=-HOUR))
+    assert found == [Growth((), tuple(START + round((at - HOUR) * SECOND) for at in (0, late + 1)))]  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("release", ["2.1", "2.3"])
 def test_what_zpool_itself_wrote(release: str) -> None:
     logs = [(DATA / f"zpool-{kind}-{release}.log").read_text().partition("\n")[2].split("end\n") for kind in ("latency", "sizes")]
@@ -95,7 +132,7 @@ def test_what_zpool_itself_wrote(release: str) -> None:
     def joined(place: int) -> bytes:
         latency, sizes = (log[place] for log in logs)
         head, pool, rows = latency.split("\n", 2)
-        return f"{head.rpartition(' ')[0]}\n{pool}\n-w\n{rows}-r\n{sizes.split(chr(10), 2)[2]}end\n".encode()
+        return f"{head}\n{pool}\n-w\n{rows}-r\n{sizes.split(chr(10), 2)[2]}end\n".encode()
 
     found = rows_of(growth(joined(0), joined(1)))
     # its own rows of the pool count the mirror's disks too, which are left out of this file
@@ -125,12 +162,13 @@ def test_damage_is_left_out(place: int, with_: bytes) -> None:
         batch.validate(full=True)
     assert read("") is None
     assert read("@ x\n") is None
+    assert read("@ 1\n") is None
 
 
 def kept(tmp_path: Path, begin: Callable[[], Sequence[str]], met: Callable[[Recording], bool], seconds: float = PATIENCE) -> Recording:
     """What is recorded until something holds."""
     writer = RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"})
-    sink, limit = PoolSink(writer, begin, writer.describe), time.monotonic() + seconds
+    sink, limit = PoolSink(writer, begin, writer.describe, lambda machine_ns: machine_ns), time.monotonic() + seconds
     while not met(Recording(tmp_path / "r")) and time.monotonic() < limit:
         sink.tick(time.time_ns())
         time.sleep(0.05)

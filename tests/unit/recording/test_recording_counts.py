@@ -76,12 +76,13 @@ def test_taking_a_part_away_leaves_the_rest(one: list[tuple[int, int]], two: lis
 def test_a_still_picture_has_all_columns_that_were_asked_about(made: list[tuple[int, int]], before: int, after: int, joined: int) -> None:
     counts = counted(made, LogLinear(6), 0)
     gaps = ((-before, 0),) if before else ()
-    asked = replace(counts, window=(-before, counts.columns + after), gaps=gaps, lost_by_column=((-before, 3),))
+    asked = replace(counts, window=(-before, counts.columns + after), gaps=gaps, lost_at=((-before, "lost", 1), (-before, "damaged", 2)))
     framed = asked.framed()
     assert cells(framed) == cells(counts)
     assert framed.columns == counts.columns + before + after
     assert framed.t0_ns == counts.t0_ns - 1000 * before
     assert framed.gaps == (((0, before),) if before else ())
+    assert framed.lost_at == ((0, "lost", 1), (0, "damaged", 2))
     assert framed.lost_by_column == ((0, 3),)
     again = framed.framed()
     assert (again.t0_ns, again.columns, cells(again)) == (framed.t0_ns, framed.columns, cells(framed))
@@ -112,3 +113,11 @@ def test_different_buckets_are_refused() -> None:
 def test_what_is_empty_has_no_place_in_time() -> None:
     empty, full = counted([], Linear(0, 1)), counted([(7, 900)], Linear(512, 256))
     assert cells(merge(alike([empty, full]))) == {(7000, 1): 1}
+
+
+def test_parts_in_which_nothing_is_left_are_nothing_together() -> None:
+    nothing = counted([], LogLinear(6))
+    asked = replace(nothing, window=(0, 3))
+    assert merge([nothing, replace(asked, interval_ns=20)]).window is None
+    assert merge([nothing, asked]).window == merge([asked, nothing]).window == (0, 3)
+    assert merge([nothing, replace(asked, interval_ns=20)]).total == 0

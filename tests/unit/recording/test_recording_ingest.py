@@ -111,6 +111,8 @@ def test_several_logs_into_one_recording(tmp_path: Path) -> None:
     assert [Path(each["file"]).name for each in facts.origin["files"]] == ["j_lat.1.log", "j_lat.2.log", "j_lat.3.log"]
     assert [each["events"] for each in facts.origin["files"]] == [100, 200, 7]
     assert facts.sources["fio"]["format"] == "fio-lat"
+    # columns that some event has, of whichever log
+    assert facts.sources["fio"]["columns"] == ["job", "latency_ns", "offset_bytes", "size_bytes"]
     assert recording.marks() == []
     assert recording.gaps() == []
 

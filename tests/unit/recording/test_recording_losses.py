@@ -65,6 +65,16 @@ def test_each_loss_stays_told(tmp_path: Path, notes: list[tuple[str, str, int, i
     assert [{**each, "parts": ""} for each in noted(kept).lines] == [{**each, "parts": ""} for each in found]
 
 
+def test_a_loss_that_comes_with_an_earlier_time_is_a_line_of_its_own(tmp_path: Path) -> None:
+    """As after the clock was set back: what is joined follows each other."""
+    lines = [line(START + second * SECOND, SECOND, 1) for second in (10, 11, 5, 12)]
+    found = list(noted(written(tmp_path, lines)).lines)
+    assert [(each["from_ns"], each["until_ns"], each["notes"]) for each in found] == [
+        (START + 10 * SECOND, START + 12 * SECOND, 2), (START + 5 * SECOND, START + 13 * SECOND, 2)]
+    assert all(first <= until for each in found for first, until, _ in parts_of(each))
+    assert [first for first, *_ in parts_of(found[1])] == [START + 5 * SECOND, START + 12 * SECOND]
+
+
 def test_hours_are_few_lines_that_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each second, as system calls on files without names are noted."""
     parsed = 0

@@ -153,8 +153,16 @@ WHOLE = {"kind": "recording", "schema": 1, "host": "", "clock": "trace", "origin
 
 @pytest.mark.parametrize(("content", "words"), [
     ("", "not JSON"), ("[]", "doesn't say"), ("[" * 100_000, "not JSON"), (json.dumps(WHOLE | {"kind": "results"}), "doesn't say"),
-    (json.dumps(WHOLE | {"schema": "1"}), "doesn't say"), (json.dumps(WHOLE | {"sessions": [1]}), "a session"),
+    (json.dumps(WHOLE | {"schema": "1"}), "doesn't say"), (json.dumps(WHOLE | {"sessions": [1]}), "sessions is missing"),
     (json.dumps(WHOLE | {"host": None}), "host is missing"), (json.dumps(WHOLE | {"dropped": 3}), "dropped"),
+    (json.dumps(WHOLE | {"sources": {"block": 5}}), "sources is missing or of another kind"),
+    (json.dumps(WHOLE | {"sources": {"block": ["format"]}}), "sources"), (json.dumps(WHOLE | {"clock": "sundial"}), "clock"),
+    (json.dumps(WHOLE | {"sessions": [{"from_ns": "x"}]}), "sessions"),
+    (json.dumps(WHOLE | {"sessions": [{"until_ns": 2**63}]}), "sessions"),
+    (json.dumps(WHOLE | {"sessions": [{"clock_offset_ns": 1.5}]}), "sessions"),
+    (json.dumps(WHOLE | {"retention": {"bytes": "x"}}), "retention"), (json.dumps(WHOLE | {"dropped": {"through": "x"}}), "dropped"),
+    (json.dumps(WHOLE | {"dropped": {"through": -1}}), "dropped"), (json.dumps(WHOLE | {"dropped": {"events": {"a": None}}}), "dropped"),
+    (json.dumps(WHOLE | {"origin": {"files": 5}}), "origin"), (json.dumps(WHOLE | {"origin": 1, "host": 2}), "host, origin are missing"),
     (json.dumps(WHOLE | {"schema": 99, "iolab": "7.0"}), "has schema 99, this iolab knows up to 1; it was written by iolab 7.0")])
 def test_words_for_what_is_no_recording(tmp_path: Path, content: str, words: str) -> None:
     (tmp_path / "recording.json").write_text(content)
@@ -163,6 +171,14 @@ def test_words_for_what_is_no_recording(tmp_path: Path, content: str, words: str
     assert "\n" not in str(caught.value)
     with pytest.raises(ResultsError, match=words):
         RecordingWriter.reopen(tmp_path)
+
+
+def test_what_is_not_told_is_nothing(tmp_path: Path) -> None:
+    facts = WHOLE | {"sessions": [{}], "dropped": {"through": 3}, "host": "\udc80"}
+    (tmp_path / "recording.json").write_text(json.dumps(facts))
+    found = Recording(tmp_path).facts
+    assert (found.sessions, found.dropped_through, found.host) == ([{"from_ns": None, "until_ns": None}], 3, "\\udc80")
+    assert found.dropped == {"through": 3, "until_ns": None, "segments": 0, "events": {}, "bytes": 0}
 
 
 def test_nothing_is_written_by_reading(tmp_path: Path) -> None:

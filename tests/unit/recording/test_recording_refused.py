@@ -13,6 +13,7 @@ import pytest
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError
 from iolab.recording import facts, layout, retention, segments
+from iolab.recording.facts import Begun
 from iolab.recording.recording import Recording
 from iolab.recording.writer import PutOffError, RecordingWriter
 from support.recordings import SECOND, START, events, samples
@@ -128,6 +129,69 @@ def test_what_can_not_be_sealed_for_a_moment_is_sealed_later(tmp_path: Path, mon
             writer.tick(clock.realtime_ns() + SECOND)
         assert [each.kind for each in Recording(path).segments()] == ["sealed", "sealed", "sealed"]
         assert isinstance(PutOffError("x"), ResultsError)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize("what", ["connect", "describe", "renew", "earlier"])
+def test_what_the_recording_is_is_told_later(what: str, ended: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, path = FakeClock(START), tmp_path / "r"
+    writer = RecordingWriter.create(path, host="", clock="realtime", origin={"kind": "record"}, system=clock)
+    writer.tick(clock.realtime_ns())
+    before = Recording(path).facts
+    with monkeypatch.context() as patch:
+        patch.setattr(facts, "write_json", full)
+        if what == "connect":
+            writer.connect({"host": "far"}, {"clock_offset_ns": 7})
+        elif what == "describe":
+            writer.describe("zpool", {"what": "disks"})
+        elif what == "renew":
+            writer.renew(Begun(START + 500 * SECOND, 0, START + 500 * SECOND))
+        else:
+            writer.append_events(events(1, start_ns=START - SECOND))
+        with pytest.raises(PutOffError, match="can't write what the recording is: Too many open files"):
+            writer.tick(clock.realtime_ns())
+    assert Recording(path).facts == before
+    if ended:
+        writer.close()
+    else:
+        writer.tick(clock.realtime_ns())
+    told = Recording(path).facts
+    assert told == writer.facts
+    assert {"connect": told.origin.get("connection") == {"host": "far"} and told.sessions[-1].get("clock_offset_ns") == 7,
+            "describe": told.sources.get("zpool") == {"what": "disks"}, "renew": len(told.sessions) == 2,
+            "earlier": told.sessions[0]["from_ns"] == START - SECOND}[what]
+    writer.close()
+
+
+def test_what_is_described_of_an_import_is_told_at_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "r"
+    with RecordingWriter.create(path, host="", clock="trace", origin={"kind": "import"}) as writer, monkeypatch.context() as patch:
+        patch.setattr(facts, "write_json", full)
+        writer.describe("fio", {"what": "a log"})
+        with pytest.raises(ResultsError, match="Too many open files"):
+            writer.close()
+    assert Recording(path).facts.sources == {}
+    writer = RecordingWriter.reopen(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(facts, "write_json", full)
+        writer.describe("fio", {"what": "a log"})
+    writer.close()
+    assert Recording(path).facts.sources == {"fio": {"what": "a log"}}
+
+
+def test_a_session_that_can_not_be_sealed_ends_where_the_clock_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, path = FakeClock(START), tmp_path / "r"
+    with made(path, clock, 0) as writer:
+        writer.append_events(events(10, start_ns=START))
+        with monkeypatch.context() as patch:
+            patch.setattr(segments, "_write_events", full)
+            writer.renew(Begun(START + 500 * SECOND, 0, START + 500 * SECOND))
+        assert [each.kind for each in Recording(path).segments()] == ["hot"]
+        clock.sleep(10)
+        writer.append_events(events(10, start_ns=START + 505 * SECOND))
+        writer.tick(START + 510 * SECOND)
+        assert [each.kind for each in Recording(path).segments()] == ["sealed", "sealed"]
+    assert [each["from_ns"] for each in Recording(path).facts.sessions] == [START, START + 500 * SECOND]
 
 
 def test_what_is_sealed_and_can_not_be_removed_at_once_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,11 @@ def test_what_is_served_and_what_can_be_asked(client: TestClient) -> None:
     assert {"field": "device", "kind": "stack"} in found["io.ops"]["breakdowns"]
     assert not found["app.ops"]["available"]
     assert "fio" in found["app.ops"]["why_not"]
+    of_trace = {each["name"]: each for each in asked(client, "statistics", recording="t.csv")["statistics"]}["io.ops"]
+    assert [each["field"] for each in of_trace["breakdowns"]] == ["op", "process", "file", "latency", "offset", "size"]
+    assert of_trace["sources"][0]["fields"] == [each["field"] for each in of_trace["breakdowns"]]
+    assert {"field": "client", "kind": "stack", "why_not": "no source tells the client yet"} in of_trace["lacking"]
+    assert {"field": "queue", "kind": "heat", "why_not": "csv events tell no queue"} in of_trace["lacking"]
 
 
 def test_marks_and_losses(client: TestClient) -> None:
@@ -157,6 +162,37 @@ def test_what_became_damaged_is_listed_with_its_problem(tmp_path: Path) -> None:
     assert facts.first_ns is None
     path.unlink()
     assert recordings(store, {}).recordings[0].problem.startswith("is gone")
+
+
+@pytest.mark.parametrize("damage", [
+    {"sources": {"block": 5}}, {"sessions": [{"from_ns": "x", "until_ns": 5}]}, {"dropped": {"through": "x"}},
+    {"retention": {"bytes": "x"}}, {"clock": "sundial"}], ids=str)
+@pytest.mark.parametrize("before", [True, False], ids=["before", "meanwhile"])
+def test_a_damaged_recording_is_no_harm_to_others(before: bool, damage: dict[str, Any], tmp_path: Path) -> None:
+    from iolab.errors import ResultsError
+    from iolab.server.metrics import Exporter
+    from iolab.server.store import Store
+
+    for name in ("good", "bad"):
+        recorded(tmp_path / name).close()
+    facts = tmp_path / "bad/recording.json"
+    harmed = json.dumps({**json.loads(facts.read_text()), **damage})
+    if before:
+        facts.write_text(harmed)
+        with pytest.raises(ResultsError, match="is damaged"):
+            Store([tmp_path / "bad"])
+    store = Store([tmp_path / "good", tmp_path / "bad"])
+    facts.write_text(harmed)
+    exporter, door = Exporter(store, ["io.ops"]), Door(["127.0.0.1"], 8750, token=TOKEN)
+    with TestClient(application(store, door, exporter), base_url="http://127.0.0.1:8750",
+                    headers={"authorization": f"Bearer {TOKEN}"}) as client:
+        good, bad = client.get("/api/v1/recordings").json()["recordings"]
+        assert (good["name"], good["problem"], bad["name"]) == ("good", "", "bad")
+        assert bad["problem"].startswith(f"is damaged: {next(iter(damage))}")
+        assert 'recording="good"' in client.get("/metrics").text
+        assert client.get("/api/v1/query?recording=good&statistic=io.ops").status_code == 200
+        answer = client.get("/api/v1/query?recording=bad&statistic=io.ops")
+        assert (answer.status_code, answer.json()["error"]) == (409, bad["problem"])
 
 
 def test_what_was_removed_is_gone_until_it_is_back(tmp_path: Path) -> None:

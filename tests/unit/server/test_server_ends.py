@@ -14,7 +14,7 @@ import pytest
 from iolab.cli.main import run
 from iolab.clock import FakeClock
 from iolab.recording.counts import HeatCounts
-from iolab.recording.facts import read_facts
+from iolab.recording.facts import Begun, read_facts
 from iolab.recording.recording import Recording
 from iolab.recording.retention import Retention
 from iolab.recording.writer import RecordingWriter
@@ -27,7 +27,7 @@ from iolab.server.metrics import Exporter
 from iolab.server.queries import ask
 from iolab.server.shelf import Shelf
 from iolab.server.store import Store
-from iolab.server.stream import Streams, Window
+from iolab.server.stream import Streams, Window, tick_of
 from iolab.server.watch import Watch
 from iolab.server.work import Workers
 from iolab.statistics.available import available
@@ -48,6 +48,28 @@ def stalled(tmp_path: Path) -> Iterator[RecordingWriter]:
     writer.close()
 
 
+def test_what_is_followed_goes_back_with_a_recording_that_is_begun_again(tmp_path: Path) -> None:
+    place, back = tmp_path / "live", START - 60 * SECOND
+    with RecordingWriter.create(place, host="h", clock="realtime", origin={"kind": "record"}, system=FakeClock(START)) as writer:
+        writer.append_events(events(2000, start_ns=START, per_s=400))
+        writer.tick(START + 5 * SECOND)
+    store = Store([place])
+    last = store.ends("live")[1]
+    assert tick_of(store, "live").now_ns == tick_of(store, "live").last_ns == last
+    with RecordingWriter.reopen(place, system=FakeClock(back), begun=Begun(back, 0, back)) as writer:
+        for second in (1, 2, 3):
+            writer.append_events(events(7, second, start_ns=back + (second - 1) * SECOND, per_s=7))
+            writer.tick(back + second * SECOND)
+            told = tick_of(store, "live")
+            assert (told.first_ns, told.last_ns, told.now_ns) == (back, last, back + second * SECOND - 1)
+        recent = ask(store, {"statistic": "io.ops", **Window(2 * SECOND, SECOND).words(told.now_ns)})
+        assert [value > 0 for value in recent.values] == [True, True]  # type: ignore[attr-defined]
+        writer.tick(START + 7 * SECOND)
+        told = tick_of(store, "live")
+        assert told.now_ns == told.last_ns == START + 7 * SECOND, "it has caught up"
+    assert tick_of(store, "live").now_ns == tick_of(store, "live").last_ns
+
+
 def test_it_goes_on_while_no_io_comes(stalled: RecordingWriter, tmp_path: Path) -> None:
     store = Store([tmp_path / "live"])
     for second in range(5, 30):
@@ -62,13 +84,15 @@ def test_it_goes_on_while_no_io_comes(stalled: RecordingWriter, tmp_path: Path) 
     assert store.ends("live")[1] == START + 49 * SECOND
 
 
-def test_what_a_writer_of_another_time_told_is_not_believed(stalled: RecordingWriter, tmp_path: Path) -> None:
+@pytest.mark.parametrize("held", ["", "4711\n", "4711\n\n", "4711\n12\n", "\0" * 40, "4711\n" + "9" * 19 + "x\n", "é\n" * 30])
+def test_a_lock_that_tells_nothing_is_no_word_of_a_writer(stalled: RecordingWriter, tmp_path: Path, held: str) -> None:
+    """Its time of change is that of a copy, perhaps."""
     store = Store([tmp_path / "live"])
-    stalled.tick(START + DAY)
-    assert store.ends("live")[1] < START + 6 * SECOND
-    stalled.close()
-    os.utime(tmp_path / "live" / "lock", ns=(START + 9 * SECOND,) * 2)
-    assert store.ends("live")[1] < START + 6 * SECOND
+    (tmp_path / "live/lock").write_text(held)
+    os.utime(tmp_path / "live/lock", ns=(START + 9 * SECOND,) * 2)
+    assert store.ends("live")[1] < START + 5 * SECOND
+    (tmp_path / "live/lock").unlink()
+    assert store.ends("live")[1] < START + 5 * SECOND
 
 
 def test_an_alert_is_raised_where_io_stands_still(stalled: RecordingWriter, tmp_path: Path) -> None:

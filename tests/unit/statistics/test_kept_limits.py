@@ -10,7 +10,7 @@ import pytest
 from kept_data import DAY, START, add_segment, make
 
 from iolab.errors import ResultsError, UsageError
-from iolab.recording.layout import take_lock
+from iolab.recording.lock import take_lock
 from iolab.recording.writer import RecordingWriter
 from iolab.statistics.kept import definitions, manage
 from iolab.statistics.kept.limits import Wanted, limit, limits

@@ -13,7 +13,7 @@ from kept_data import HOUR, START, add_segment, aged, make
 from iolab.errors import ResultsError, UsageError
 from iolab.recording.counts import HeatCounts
 from iolab.recording.facts import read_facts
-from iolab.recording.layout import take_lock
+from iolab.recording.lock import take_lock
 from iolab.recording.recording import Recording
 from iolab.recording.writer import RecordingWriter
 from iolab.statistics.answers import Series, Stack

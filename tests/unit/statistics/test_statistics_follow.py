@@ -16,6 +16,7 @@ from iolab.cli.query_follow import written
 from iolab.clock import FakeClock
 from iolab.errors import UsageError
 from iolab.recording.counts import HeatCounts
+from iolab.recording.facts import Begun
 from iolab.recording.recording import Recording
 from iolab.recording.schema import SAMPLES
 from iolab.recording.writer import RecordingWriter
@@ -66,6 +67,28 @@ class Growing(FakeClock):
                 self.writer._lock.close()
 
 
+class BegunAgain(Growing):
+    """Once it was closed it is recorded into again, by a clock that was set back by a minute, before anybody has looked."""
+
+    again = 0
+
+    def sleep(self, seconds: float) -> None:
+        if self.again == 0:
+            super().sleep(seconds)
+            if self._made < self._seconds:
+                return
+            begin = START - 60 * SECOND
+            self.writer = RecordingWriter.reopen(self.writer.directory, system=self, begun=Begun(begin, 0, begin))
+        else:
+            FakeClock.sleep(self, seconds)
+            at = START - 60 * SECOND + (self.again - 1) * SECOND
+            self.writer.append_events(events(7, self.again, start_ns=at, per_s=7))
+        self.writer.tick(START - 60 * SECOND + self.again * SECOND)
+        self.again += 1
+        if self.again == 5:
+            self.writer.close()
+
+
 def followed(clock: Growing, name: str, **asked: Any) -> tuple[list[Any], list[str]]:
     """(what came, in plain words; what was said)."""
     said: list[str] = []
@@ -75,6 +98,28 @@ def followed(clock: Growing, name: str, **asked: Any) -> tuple[list[Any], list[s
     found = [as_data(statistic, piece.answer, moment) for piece in follower.pieces()
              for moment in moments(piece.answer, piece.first_ns, piece.until_ns, None)]
     return found, said
+
+
+def test_it_goes_back_with_a_recording_that_is_begun_again(tmp_path: Path) -> None:
+    found, said = followed(BegunAgain(tmp_path / "r", 5), "io.ops")
+    seconds = [(each["t0_ns"] - START) // SECOND for each in found]
+    assert seconds == [*range(5), *range(-60, -56)]
+    assert [each["value"] > 0 for each in found] == [True] * 9
+    assert said == ["was begun again after the clock was set back by 65 s: its times go back by that"]
+
+
+def test_what_was_lost_is_told_by_kind(tmp_path: Path) -> None:
+    clock = Growing(tmp_path / "r", 4)
+    for kind, count, second in [("overrun", 1200, 1), ("missed", 4, 1), ("damaged", None, 1), ("unpaired", 1, 2)]:
+        clock.writer.loss(kind, "block", START + second * SECOND, START + second * SECOND + SECOND // 2, count)
+    follower = Follower(Recording(tmp_path / "r"), parse("io.ops"), interval_ns=SECOND, clock=clock, said=print)
+    pieces = list(follower.pieces())
+    lines = [line.partition("  ! ")[2] for line in written(iter(pieces), parse("io.ops"), "text", None)]
+    assert lines == ["", "1 204 records were lost, an unknown number of records could not be read",
+                     "1 start or completion without its other half", ""]
+    told = [json.loads(line) for line in written(iter(pieces), parse("io.ops"), "json", None)]
+    assert [each["lost"] for each in told] == [0, 1204, 1, 0]
+    assert [each["losses"] for each in told] == [{}, {"lost": 1204, "damaged": 0}, {"unpaired": 1}, {}]
 
 
 def test_a_series_has_each_second_once_and_as_it_is_afterwards(tmp_path: Path) -> None:

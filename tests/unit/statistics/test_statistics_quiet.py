@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,21 @@ from iolab.heatmap.model import View
 from iolab.recording.counts import HeatCounts
 from iolab.recording.recording import Recording
 from iolab.recording.writer import RecordingWriter
+from iolab.server.store import Store
 from iolab.statistics.answers import Series, Stack
 from iolab.statistics.available import available
 from iolab.statistics.follow import Follower
 from iolab.statistics.kept.answering import span_of
+from iolab.statistics.kept.definitions import Definition, change
+from iolab.statistics.kept.keeper import Keeper
+from iolab.statistics.kept.state import read_state
 from iolab.statistics.names import parse
 from iolab.statistics.query import heat, query
+from iolab.statistics.snapshot import quiet as quiet_sources
 from iolab.statistics.who import Rectangle, who
-from support.recordings import SECOND, START, events
+from support.recordings import SECOND, START, events, samples
+
+HOUR = 3600 * SECOND
 
 
 def quiet(place: Path, *, sources: dict[str, Any] | None = None, syscalls: int = 0, first: float = 0) -> Recording:
@@ -98,6 +106,50 @@ def test_a_device_at_rest_is_not_told_by_system_calls(tmp_path: Path) -> None:
     assert ios.notes == ("events of block; there are those of syscall as well",)
 
 
+def calls(writer: RecordingWriter, clock: FakeClock) -> None:
+    """A minute more of system calls beside a disk at rest, sealed."""
+    writer.append_events(events(100, 1, start_ns=clock.realtime_ns(), per_s=2, source="syscall"))
+    clock.sleep(60)
+    writer.tick(clock.realtime_ns())
+    writer.seal()
+
+
+def test_it_is_not_told_by_them_once_earlier_ones_are_removed(tmp_path: Path) -> None:
+    clock = FakeClock(START)
+    with RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock,
+                                sources={"block": {}, "syscall": {}}, retention={"age_s": 120}) as writer:
+        for _ in range(6):
+            calls(writer, clock)
+        recording = Recording(tmp_path / "r")
+        assert recording.facts.dropped_through > 0
+        ios = query(recording, "io.ops")
+        assert isinstance(ios, Series)
+        assert (ios.source, ios.total) == ("block", 0)
+        assert quiet_sources(recording) == {"block"}, "of those whose events were removed nobody knows"
+
+
+def test_what_is_kept_is_of_the_source_that_answers(tmp_path: Path) -> None:
+    clock = FakeClock(START)
+    with RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock,
+                                sources={"block": {}, "syscall": {}}) as writer:
+        definition = Definition("io.ops", START, None, None)
+        change(tmp_path / "r", lambda before: before.with_(definition))
+        calls(writer, clock)
+        keeper = Keeper(tmp_path / "r")
+        keeper.look()
+        kept = read_state(tmp_path / "r")
+        assert kept is not None
+        answered = query(Recording(tmp_path / "r"), "io.ops", kept=False)
+        assert isinstance(answered, Series)
+        assert kept.statistics["io.ops"].source == answered.source == "block"
+        writer.append_events(events(10, 1, start_ns=clock.realtime_ns(), per_s=1))
+        calls(writer, clock)
+        keeper.look()
+        kept = read_state(tmp_path / "r")
+        assert kept is not None
+        assert (kept.statistics["io.ops"].segments, kept.statistics["io.ops"].missed) == (1, [])
+
+
 def test_what_was_not_recorded_is_no_zero(tmp_path: Path) -> None:
     for place, sources in (("r", {"counters": {}}), ("s", {"block": {"format": "blktrace"}})):
         recording = quiet(tmp_path / place, sources=sources)
@@ -113,9 +165,59 @@ def test_a_time_begins_where_the_events_do(tmp_path: Path, capsys: pytest.Captur
     recording = quiet(tmp_path / "r", syscalls=100, first=1.25)
     add(recording.path, ["file.ops"], backfill=True, now_ns=START + 3 * SECOND)
     first = Recording(recording.path).summary().first_ns
-    assert span_of(Recording(recording.path)) == Recording(recording.path).span()
+    assert span_of(Recording(recording.path)) == (first, START + 3 * SECOND - 1)
     assert run(["query", str(recording.path), "file.ops", "--from", "0s", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["first_ns"] == first == START + round(1.25 * SECOND)
+
+
+@pytest.mark.parametrize("rests", [0.5, 3])
+@pytest.mark.parametrize("end", ["goes on", "closed", "killed"])
+@pytest.mark.parametrize("ios", [0, 400])
+def test_hours_without_io_were_recorded(tmp_path: Path, rests: float, end: str, ios: int) -> None:
+    """A second of I/O perhaps, and then a disk at rest, of which the writer says each minute that it is recorded."""
+    clock = FakeClock(START)
+    writer = RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock,
+                                    sources={"block": {}})
+    if ios:
+        writer.append_events(events(ios, 1, start_ns=START, per_s=400))
+    until = START
+    while until < START + rests * HOUR:
+        clock.sleep(60)
+        until += 60 * SECOND
+        writer.tick(until)
+    if end == "closed":
+        writer.close()
+    elif end == "killed":
+        writer._lock.close()
+        # a copy of what is left, later
+        shutil.copytree(tmp_path / "r", tmp_path / "copy")
+    recording = Recording(tmp_path / ("copy" if end == "killed" else "r"))
+    found = query(recording, "io.ops", interval_ns=100 * SECOND)
+    assert isinstance(found, Series)
+    assert (found.t0_ns, found.until_ns, found.covered_ns) == (START, until, until - START)
+    assert found.mean == pytest.approx(found.total / (rests * 3600))
+    assert not np.isnan(found.values).any()
+    assert span_of(recording) == (START, until - 1)
+    assert Store([recording.path]).ends(recording.path.name) == (START, until if end != "closed" else until - 1)
+    writer.close()
+
+
+def test_what_outlasts_the_events_can_be_asked_by_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A disk that did something in the first of thirty seconds, with its counters beside it."""
+    clock = FakeClock(START)
+    writer = RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock,
+                                    sources={"block": {}, "diskstats": {}})
+    writer.append_events(events(400, 1, start_ns=START, per_s=400))
+    writer.append_samples(samples(30, start_ns=START))
+    clock.sleep(30)
+    writer.tick(START + 30 * SECOND)
+    writer.close()
+    for words, span in (("--from -10s", (20, 30)), ("--from 10s --to 20s", (10, 20)), ("--from -9s --to -4s", (21, 26))):
+        assert run(["query", str(tmp_path / "r"), "io.ops", *words.split(), "--format", "json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["first_ns"], found["until_ns"]) == tuple(START + each * SECOND for each in span)
+        assert found["total"] == 0
+    assert Store([tmp_path / "r"]).ends("r") == (START, START + 30 * SECOND - 1)
 
 
 def test_a_utilization_of_nothing_is_drawn_as_well() -> None:
@@ -125,3 +227,33 @@ def test_a_utilization_of_nothing_is_drawn_as_well() -> None:
     counts = HeatCounts("utilization", START, SECOND, Linear(0, 1), none, none, none, window=(0, 5))
     [panel] = panels([Named("r", counts.framed())], View("linear"), Layout(100, 60, 1))
     assert (panel.columns, panel.frame.low, panel.frame.high) == (5, 0, 100)
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_recording_of_no_length_is_answered_at_its_begin(tmp_path: Path, ended: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, system=FakeClock(START),
+                                    sources={"block": {}})
+    if ended:
+        writer.close()
+    recording = Recording(tmp_path / "r")
+    found, heat_map = query(recording, "io.ops", interval_ns=SECOND), query(recording, "io.ops[latency]", interval_ns=SECOND)
+    assert isinstance(found, Series)
+    assert isinstance(heat_map, HeatCounts)
+    assert (found.t0_ns, found.first_ns, found.total, len(found.values)) == (START, START, 0, 1)
+    assert np.isnan(found.values[0]) == ended, "nothing of it was recorded, unless it goes on"
+    assert (heat_map.t0_ns, heat_map.events, heat_map.window) == (START, 0, (0, 1))
+    # a writer's first word may tell of less than its lock did before
+    monkeypatch.setattr(Recording, "told_ns", lambda _: START - SECOND)
+    assert span_of(recording) == (START, START)
+    follower = Follower(recording, parse("io.ops"), interval_ns=SECOND, clock=FakeClock(START), said=print)
+    if ended:
+        assert list(follower.pieces()) == []
+    writer.close()
+
+
+def test_show_says_when_it_began_though_there_was_no_io(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quiet(tmp_path / "r")
+    assert run(["show", str(tmp_path / "r")]) == 0
+    out = capsys.readouterr().out
+    assert "begins    2023-11-14 22:13:20 UTC" in out.splitlines()
+    assert "0 I/Os over 3 s" in out.splitlines()[0]

@@ -9,8 +9,9 @@ from hypothesis import strategies as some
 from iolab.errors import UsageError
 from iolab.recording.counts import HeatCounts, merge
 from iolab.recording.grids import LogLinear
+from iolab.recording.lost import of_columns
 from iolab.recording.spans import joined
-from iolab.statistics.coverage import by_column, gap_columns, without
+from iolab.statistics.coverage import gap_columns, lost_at, without
 from iolab.statistics.intervals import round_interval
 from iolab.statistics.times import parse_duration, parse_moment
 
@@ -75,7 +76,7 @@ def test_spans_without_holes_are_what_is_left(held: list[tuple[int, int]], holes
 @given(some.lists(some.tuples(some.integers(0, 100), some.integers(1, 50), some.none() | some.integers(0, 1000)).map(
     lambda each: (each[0], each[0] + each[1], each[2])), max_size=5), some.integers(1, 20))
 def test_losses_add_up_over_columns(timed: list[tuple[int, int, int | None]], interval: int) -> None:
-    found = by_column(timed, 0, interval)
+    found = of_columns(lost_at([("lost", *each) for each in timed], 0, interval))
     assert sum(count for _, count in found) == sum(count or 0 for _, _, count in timed)
     assert all(any(first < (column + 1) * interval and until > column * interval for first, until, _ in timed) for column, _ in found)
 
@@ -84,7 +85,7 @@ def counts(t0: int, lost: tuple[tuple[int, int], ...], gaps: tuple[tuple[int, in
     import numpy as np
 
     ones = np.array([0, 30]), np.array([5, 5]), np.array([1, 1])
-    return HeatCounts("latency", t0, 10, LogLinear(6), *ones, lost_by_column=lost, gaps=gaps)
+    return HeatCounts("latency", t0, 10, LogLinear(6), *ones, lost_at=tuple((column, "lost", count) for column, count in lost), gaps=gaps)
 
 
 def test_losses_and_gaps_are_coarsened_and_merged() -> None:

@@ -9,7 +9,7 @@ from ...recording.recording import Recording
 from ...recording.spans import joined
 from .. import default_maps
 from ..answers import Answer
-from ..coverage import clipped, covered, sessions_of
+from ..coverage import begun_ns, clipped, covered, sessions_of
 from ..fields import QUANTIZED
 from ..heat import LONG_SCAN
 from ..intervals import SECOND, columns_of
@@ -29,9 +29,10 @@ MANY_MAPS = 600
 _ROUND = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000, 864000, 1728000)
 
 def span_of(recording: Recording) -> Span | None:
-    """(first, last) time of a recording's events, or of its samples, and of what was kept of those that are gone; of one in which nothing
-    happened, when it recorded. None without any."""
-    there = recording.span()
+    """(first, last) ns that a recording can be asked about: from the first of its events, or of its samples where it has none, and of
+    what was kept of those that are gone, until the last, or until it recorded, though nothing happened any more. Of one in which nothing
+    happened at all, when it recorded, or the moment in which it began where that is all. None without any."""
+    there = _there(recording)
     if there is not None and not recording.facts.dropped_through:
         return there  # what was kept is of whole seconds
     try:
@@ -44,7 +45,20 @@ def span_of(recording: Recording) -> Span | None:
     if begins:
         return min(begins), max(last for _, last in kept) if there is None else there[1]
     sessions = sessions_of(snapshot(recording), 0)
-    return (sessions[0][0], sessions[-1][1] - 1) if sessions else None
+    if sessions:
+        return sessions[0][0], sessions[-1][1] - 1
+    begun = begun_ns(recording)
+    return None if begun is None else (begun, begun)
+
+
+def _there(recording: Recording) -> Span | None:
+    """As `span_of`, of the events and samples that are there."""
+    first = recording.span()
+    if first is None:
+        return None
+    last = max(first[1], max((each.last_ns for each in recording.sample_segments()), default=0))
+    sessions = sessions_of(snapshot(recording), last) or []
+    return first[0], max([last, *(until - 1 for _, until in sessions)])
 
 
 def answer(recording: Recording, asked: Statistic, *, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,

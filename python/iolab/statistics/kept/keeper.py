@@ -19,6 +19,7 @@ from ...recording.layout import KINDS, SEGMENTS, sealed_file, telling
 from ...recording.recording import Recording
 from ..intervals import SECOND
 from ..names import Statistic, parse
+from ..snapshot import quiet
 from . import counting, making, tables
 from .budget import Budget
 from .definitions import Definition, Definitions, Spans, change, read_definitions
@@ -153,7 +154,8 @@ class Keeper:
             return
         statistic = parse(name)
         if kept.source is None:
-            kept.source, why = source_of(statistic, wanted.source, sealed.event_sources, sealed.sample_sources)
+            kept.source, why = source_of(statistic, wanted.source, {*sealed.event_sources, *quiet(self._recording)},
+                                         sealed.sample_sources)
             kept.why = kept.why if kept.is_suspended else why
         kept.first_ns = begins if kept.first_ns is None else kept.first_ns
         until = self._lost_until(skipped, sealed)

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from ...errors import ResultsError, UsageError
 from ...recording.facts import read_facts
-from ...recording.layout import take_lock
+from ...recording.lock import take_lock
 from ..fields import near
 from ..intervals import SECOND
 from ..names import Statistic, parse, same

@@ -25,6 +25,9 @@ from .forms import Form
 
 KEY = "iolab"
 SCHEMA = 1
+LEVEL, PAGE = 19, 65_536
+"""Of zstd, and bytes of a page: what lies in one is of few places, whose numbers are alike, so that one code fits them. Written seldom, and
+kept for months."""
 
 _TIME = pa.field("time_s", pa.int64(), nullable=False)
 _WORD = pa.dictionary(pa.int32(), pa.string())
@@ -122,7 +125,8 @@ def write(path: Path, parts: Iterable[Sums], statistic: str, source: str) -> Abo
         schema = SCHEMAS[first.form]
         encodings = {name: _ENCODINGS[name] for name in schema.names if name in _ENCODINGS}
         with replacing(path) as temporary, pq.ParquetWriter(
-                temporary, schema, compression="zstd", compression_level=3, column_encoding=encodings, write_page_checksum=True,
+                temporary, schema, compression="zstd", compression_level=LEVEL, data_page_size=PAGE, column_encoding=encodings,
+                write_page_checksum=True, write_statistics=["time_s"],
                 use_dictionary=[name for name in schema.names if name not in encodings]) as writer:
             for each in _chain(first, held):
                 times = np.asarray(each.table["time_s"])
