@@ -69,6 +69,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     },
     "workload": {
         "fio": "iolab.workloads.fio:FioWorkload",
+        "files": "iolab.workloads.files:FilesWorkload",
         "picture": "iolab.workloads.picture:PictureWorkload",
     },
     "source": {

@@ -16,15 +16,17 @@ from iolab.hosts.place import Place
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "fio": {"runtime": "3s", "ramp": "1s", "options": {"size": "1m", "numjobs": 2, "rw": "write"}},
+    "files": {"runtime": "3s", "files": 4, "size": "1m", "parallel": 2, "op": "read"},
     "picture": {"runtime": "3s", "text": "io", "per_pixel": 30},
 }
 """Sound options of each kind that last three seconds."""
 
-LOADS: dict[str, tuple[int, float, float, bool]] = {"fio": (2, 3.0, 1.0, False), "picture": (1, 3.0, 0.0, True)}
+LOADS: dict[str, tuple[int, float, float, bool]] = {
+    "fio": (2, 3.0, 1.0, False), "files": (2, 3.0, 0.0, False), "picture": (1, 3.0, 0.0, True)}
 """What those options ask for: jobs, runtime, ramp, and whether I/Os come at a rate of their own."""
 
 DEVICES = {"fio": "/dev/loop0:/dev/loop1", "picture": "/dev/loop0"}
-"""Devices that each kind can take."""
+"""Devices that each kind can take; a set of files takes none."""
 
 
 @pytest.fixture(params=registry.names("workload"))
@@ -74,6 +76,10 @@ def test_its_job_is_self_contained_and_stays_in_the_directory_given(workload: An
 
 
 def test_a_device_is_all_that_its_job_names(kind: str, workload: Any) -> None:
+    if kind not in DEVICES:
+        with pytest.raises(RunError, match="the target is a device"):
+            workload.job(Place("/dev/loop0", "device"))
+        return
     job = workload.job(Place(DEVICES[kind], "device"))
     assert DEVICES[kind] in job.files[job.main]
     assert "directory" not in job.files[job.main]

@@ -106,7 +106,7 @@ class ValueAxis:
     def encode_x(self, width: int, field: str = "x") -> alt.X:
         """The altair channel for a horizontal axis."""
         scale, axis = self._options(max(3, width // 64))
-        return alt.X(f"{field}:Q", title=self.title, scale=scale, axis=axis)
+        return alt.X(f"{field}:Q", title=_lines(self.title, width), scale=scale, axis=axis)
 
 
 def value_axis(title: str, base: str, values: Iterable[float | None], *, log: bool = True,

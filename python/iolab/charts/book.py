@@ -51,21 +51,21 @@ class ChartBook:
     def __init__(self, results: Source) -> None:
         self._results = results
 
-    def iops(self, operation: str | None = None, **projection: object) -> Chart:
+    def iops(self, operation: str | None = None, *, lines: str | None = None, **projection: object) -> Chart:
         """I/O operations per second against the load."""
-        return self.over_load(f"{self._operation(operation)}.iops", **projection)
+        return self.over_load(f"{self._operation(operation)}.iops", lines=lines, **projection)
 
-    def latency(self, operation: str | None = None, **projection: object) -> Chart:
+    def latency(self, operation: str | None = None, *, lines: str | None = None, **projection: object) -> Chart:
         """Mean latency against the load."""
-        return self.over_load(f"{self._operation(operation)}.lat.mean", **projection)
+        return self.over_load(f"{self._operation(operation)}.lat.mean", lines=lines, **projection)
 
-    def busy(self, **projection: object) -> Chart:
+    def busy(self, *, lines: str | None = None, **projection: object) -> Chart:
         """Device busy, mean over all devices, against the load."""
-        return self.over_load("device.util", **projection)
+        return self.over_load("device.util", lines=lines, **projection)
 
-    def over_load(self, metric: str, **projection: object) -> Chart:
-        """Any metric against the load, a line per variant."""
-        return over_load(self._compare(metric, projection))
+    def over_load(self, metric: str, *, lines: str | None = None, **projection: object) -> Chart:
+        """Any metric against the load, a line per variant, or per level of the factor `lines` (then a panel per variant)."""
+        return over_load(self._compare(metric, projection), lines)
 
     def change(self, metric: str | None = None, **projection: object) -> Chart:
         """Change of each variant against the baseline, with its interval."""
@@ -111,14 +111,17 @@ class ChartBook:
         shown = [one for one in lines if "[" not in one.name and one.name not in ("device.bw", "load.bw")]
         return series(shown, title=f"Run {run_id}: {run.variant}", stalls=spans, marked=seconds_of(run.evidence, run.plan.window))
 
-    def all(self, references: Sequence[Reference] = ()) -> Iterator[Chart]:
-        """Every chart that these results have: each headline metric over load and its change, then the views of both."""
+    def all(self, references: Sequence[Reference] = (), lines: str | None = None) -> Iterator[Chart]:
+        """Every chart that these results have: each headline metric over load and its change, then the views of both.
+
+        `lines`: the factor whose levels are lines over the load (see `over_load`).
+        """
         for name in self._results.metrics():
             known = find(name)
             if known is None or not known.headline:
                 continue
             compared = self._compare(name, {})
-            yield from metric_charts(compared)
+            yield from metric_charts(compared, lines)
         with contextlib.suppress(IolabError):  # no load rises in steps
             yield self.steps(references=references)
         for operation in ("read", "write", "mixed", "trim"):
@@ -156,11 +159,11 @@ def throughput_for(references: Sequence[Reference], have: Collection[str]) -> st
     return "bw" if in_bytes or not any(name.endswith(".iops") for name in have) else "iops"
 
 
-def metric_charts(comparison: Comparison) -> list[Chart]:
+def metric_charts(comparison: Comparison, lines: str | None = None) -> list[Chart]:
     """The charts of one metric: over the load, the change where there is one, before and after where rows are no load."""
     if not any(cell.estimate.value is not None for cell in comparison.cells):
         return []
-    found = [over_load(comparison)]
+    found = [over_load(comparison, lines)]
     if any(cell.change is not None for cell in comparison.cells):
         found.append(change(comparison))
     if comparison.metric.name.endswith("time") and len(comparison.variants) > 1:

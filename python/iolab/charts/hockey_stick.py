@@ -26,6 +26,8 @@ from .reference import Reference, fitting, reference_layers
 WIDE = 64.0
 """Range from which the latency's axis is logarithmic: a hockey stick shows its bend best on linear axes, while it fits."""
 
+TOLD = 3
+"""Curves whose knees the caption tells; more are left to the table."""
 
 UNLIKE = 4.0
 """Ratio of the best throughputs of two panels from which both axes are logarithmic, so that each panel can be read."""
@@ -36,12 +38,12 @@ def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
     """Latency over throughput, a line per variant in order of load, points labelled by load.
 
     Repetitions are dots. A ring marks the knee, with bars from the lowest to the highest knee of the repetitions; a
-    curve without a clear knee has none, and the caption says why. References (a link's rate, a rated disk) widen the
-    axes to be seen. Panels by the other factors.
+    curve without a clear knee has none; the caption says why, or from four curves on the table. References (a link's
+    rate, a rated disk) widen the axes to be seen. Panels by the other factors.
     """
     labels = {table: named_text(curves.tables, table) for table in curves.table_levels
               if any(curve.table == table for curve in curves.curves)} or {(): ""}
-    division = panels(list(labels.values()))
+    division = panels(list(labels.values()), columns=_columns(list(labels)))
     unlike = _unlike(curves)
     references = fitting(references, curves.throughput.unit, curves.latency.unit)
     x = value_axis(curves.throughput.title, curves.throughput.unit,
@@ -60,11 +62,19 @@ def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
     title = f"{words.capital(curves.throughput.title)} against {curves.latency.title.partition(': ')[2] or curves.latency.title}"
     fixed = ", ".join(f"{name} = {level_text(level)}" for name, level in curves.fixed.items())
     marks = [*([fixed] if fixed else []), *_marks(curves, drawn), *x.notes, *(note for note in y.notes if note not in x.notes)]
-    knees = [f"{_name(curve, labels)}: {_knee_text(curve, curves)}" for curve in curves.curves]
+    knees = [f"in {_name(curve, labels)}: {_knee_text(curve, curves)}" for curve in curves.curves]
+    if len(knees) > TOLD:
+        knees = ["knees: see the table"]
     columns, rows = _table(curves)
     return Chart(slug(curves.throughput.name, "hockey-stick"), title,
                  specify(division.draw(marked), {"rows": drawn}, title=title, marks=marks), columns, rows,
                  words.sentences([*marks, *knees]))
+
+
+def _columns(tables: Sequence[Key]) -> int | None:
+    """Panels abreast, as other charts have them: the levels of the last factor, where they make a whole grid with the others."""
+    across, down = ({table[part] for table in tables} for part in (slice(-1, None), slice(0, -1)))
+    return len(across) if len(down) > 1 and len(tables) == len(across) * len(down) else None
 
 
 def _reach(curves: Curves, which: str) -> Iterable[float | None]:
@@ -221,6 +231,8 @@ def _table(curves: Curves) -> tuple[tuple[str, ...], tuple[Row, ...]]:
             rows.append({**common, "kind": "knee", curves.load: knee.load, rate: knee.throughput, f"{rate} low": across[0],
                          f"{rate} high": across[1], delay: knee.latency, f"{delay} low": up[0], f"{delay} high": up[1],
                          "repetitions": knee.repetitions, "label": _knee_text(curve, curves)})
+        else:
+            rows.append({**common, "kind": "no knee", "label": _knee_text(curve, curves)})
     sides = [f"{name}{end}" for name in (rate, delay) for end in ("", " low", " high")]
     return (*curves.tables, "variant", "kind", curves.load, *sides, "run", "repetitions", "verdict", "saturated",
             "label"), tuple(rows)

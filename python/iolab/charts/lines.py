@@ -119,9 +119,12 @@ def layers(x: alt.X, y: alt.Y, groups: Sequence[str], data: Sequence[Drawn], *, 
     cross = {"type": "point", "shape": CROSS, "size": 36, "strokeWidth": 1.8, "filled": False, "opacity": 1}
     add("cross", cross, **place, color=colour, tooltip=tip)
     kinds.add("point")  # even without any, for axes and legend
-    hollow = alt.FillOpacityValue(1, condition={"test": "datum.hollow", "value": 0})
-    add("point", {"type": "point", "filled": False, "strokeWidth": 1.6, "opacity": 1}, **place, stroke=stroke,
-        fill=fill, shape=shape, fillOpacity=hollow, tooltip=tip)
+    point: dict[str, Any] = {"type": "point", "filled": False, "strokeWidth": 1.6, "opacity": 1}
+    add("point", point, **place, stroke=stroke, fill=fill, shape=shape, tooltip=tip)
+    if any(row.get("hollow") for row in data):
+        # over the filled one in the paper's colour: what only lacks a fill lets lines shine through and looks filled
+        paper = alt.MarkDef(**{**point, "filled": True}, style="hollow")
+        drawn.append(layer(paper, where="datum.kind === 'point' && datum.hollow", **place, stroke=stroke, shape=shape, tooltip=tip))
     return drawn
 
 

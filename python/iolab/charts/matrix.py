@@ -5,8 +5,8 @@ from __future__ import annotations
 import altair as alt
 
 from ..compare.model import Cell, Comparison
+from ..compare.render.words import Scale, cell_scale
 from ..errors import UsageError
-from ..units import readable_unit
 from . import words
 from .loads import key_text
 from .model import Chart, Row, slug, specify, unchecked
@@ -24,8 +24,7 @@ def matrix(throughput: Comparison, latency: Comparison) -> Chart:
     if axes[0] != axes[1]:
         raise UsageError("throughput and latency are compared over different factors",
                          hint="ask for the same rows, columns and tables in both comparisons")
-    scales = [words.shown_unit(one) or _unit([cell.estimate.value for cell in one.cells if cell.estimate.value],
-                                                one.metric.unit) for one in (throughput, latency)]
+    scales = [cell_scale(one, None) for one in (throughput, latency)]
     labels = grid_panels(throughput, throughput.variants)
     cells: Cells = []
     rows: list[Row] = []
@@ -37,9 +36,9 @@ def matrix(throughput: Comparison, latency: Comparison) -> Chart:
                 if sides == [None, None]:
                     continue
                 fast, slow = (side.estimate if side is not None else None for side in sides)
-                words_of = [_text(side, *scale) for side, scale in zip(sides, scales, strict=True)]
+                words_of = [_text(side, scale) for side, scale in zip(sides, scales, strict=True)]
                 cells.append({"row": key_text(row), "col": key_text(col), "panel": panel, "line1": " @ ".join(words_of),
-                              "score": _score(sides[0], scales[0][1]), "tip": f"{panel or variant}: {' @ '.join(words_of)}"})
+                              "score": _score(sides[0], scales[0].scale), "tip": f"{panel or variant}: {' @ '.join(words_of)}"})
                 place = dict(zip(factors, (*table, *col, *row), strict=True))
                 rows.append({**place, "variant": variant, throughput.metric.name: fast and fast.value,
                              f"{throughput.metric.name} unit": throughput.metric.unit,
@@ -58,20 +57,10 @@ def matrix(throughput: Comparison, latency: Comparison) -> Chart:
                  specify(drawn, {"rows": cells}, title=title, marks=marks), columns, tuple(rows), words.sentences(marks))
 
 
-def _unit(values: list[float], base: str) -> tuple[str, float]:
-    """The readable unit, or the next smaller one where that gives whole numbers of two to four digits."""
-    symbol, scale = readable_unit(values, base)
-    if values and min(values) / scale < 10:
-        smaller, step = readable_unit([0.999 * scale], base)
-        if step < scale and max(values) / step < 10_000:
-            return smaller, step
-    return symbol, scale
-
-
-def _text(cell: Cell | None, symbol: str, scale: float) -> str:
+def _text(cell: Cell | None, scale: Scale) -> str:
     if cell is None or cell.estimate.value is None:
         return "—"
-    return f"{words.short(cell.estimate.value / scale)}{words.star(cell.estimate)} {symbol}".rstrip()
+    return f"{scale.brief(cell.estimate.value)}{words.star(cell.estimate)} {words.symbol(scale.symbol)}".rstrip()
 
 
 def _score(cell: Cell | None, scale: float) -> float:

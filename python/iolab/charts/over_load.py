@@ -4,44 +4,111 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from ..compare.model import Cell, Comparison
+from ..compare.model import Cell, Comparison, Key
+from ..errors import UsageError
 from ..units import format_quantity
 from ..verdict import Level
 from . import words
 from .axes import ValueAxis, value_axis
 from .lines import Drawn, Spot, layers, rows_of
-from .loads import LoadAxis, key_text, load_axis
+from .loads import LoadAxis, key_text, load_axis, named_text
 from .model import Chart, Row, slug, specify, unchecked
 from .panels import panels
 
+MOST_LINES = 7
+"""Levels of a factor that are told apart by colour unasked, where there is but one variant."""
+
+VARIANT = "variant"
+
 
 @unchecked
-def over_load(comparison: Comparison) -> Chart:
-    """The metric of every variant against the comparison's row factor, in panels by column and table factors.
+def over_load(comparison: Comparison, lines: str | None = None) -> Chart:
+    """The metric against the comparison's row factor: a line per variant, in panels by column and table factors.
+
+    `lines` names one of these factors instead: then its levels are the lines and the variants are panels. Where there is
+    one variant alone, a column factor of at most seven levels is taken for the lines unasked; `variant` declines.
 
     Every repetition is a dot, estimates are joined by a line, the band is each estimate's own interval. SUSPECT is
     hollow; an INVALID run is a cross outside the line (at the lower edge where its value is unknown); a segment is
     dashed where an offered rate was not reached. A place that was not measured is bridged by the line, not filled in.
+
+    Raises UsageError where `lines` is none of the factors that split the chart.
     """
     metric = comparison.metric
     x = load_axis(comparison.rows, comparison.row_levels)
     y = value_axis(metric.title, metric.unit, _values(comparison.cells), shown=words.shown_unit(comparison))
-    labels, columns = words.panel_labels(comparison)
-    division = panels(list(labels.values()), columns=columns)
+    factor = _told_apart(comparison, lines)
+    places, columns = _by_variant(comparison) if factor is None else _by_level(comparison, factor)
+    division = panels(list(dict.fromkeys(place.panel for place in places)), columns=columns)
     drawn: list[Drawn] = []
-    for (table, col), panel in labels.items():
-        for variant in comparison.variants:
-            cells = [cell for row in comparison.row_levels
-                     if (cell := comparison.cell(table, row, col, variant)) is not None]
-            drawn += _line(comparison, cells, x, y, {"group": variant, "panel": panel})
+    for place in places:
+        cells = [cell for row in comparison.row_levels
+                 if (cell := comparison.cell(place.table, row, place.col, place.variant)) is not None]
+        drawn += _line(comparison, cells, x, y, place)
+    groups = list(comparison.variants) if factor is None else list(dict.fromkeys(place.group for place in places))
     title = words.capital(metric.title) + (f", over {', '.join(comparison.rows)}" if comparison.rows else "")
     marks = [*words.fixed(comparison), *_marks(comparison), *y.notes]
-    picture = division.draw(layers(x.encode(division.width), y.encode_y(division.height), comparison.variants, drawn,
+    picture = division.draw(layers(x.encode(division.width), y.encode_y(division.height), groups, drawn,
                                    ordinal=x.kind == "ordinal"))
     columns_written, rows = _table(comparison)
     return Chart(slug(metric.name, "over", *comparison.rows), title, specify(picture, {"rows": drawn}, title=title, marks=marks),
                  columns_written, rows, words.sentences(marks))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One line: where its cells are, in which panel it stands, and by which name its colour goes."""
+
+    table: Key
+    col: Key
+    variant: str
+    panel: str
+    group: str
+
+    @property
+    def name(self) -> str:
+        """The variant, and the level where lines are levels."""
+        return self.variant if self.group == self.variant else f"{self.variant}, {self.group}"
+
+
+def _told_apart(comparison: Comparison, asked: str | None) -> str | None:
+    """The factor whose levels are lines; None: the variants are."""
+    splitting = (*comparison.cols, *comparison.tables)
+    if asked is None:
+        alone = len(comparison.variants) == 1 and len(comparison.cols) == 1 and 1 < len(comparison.col_levels) <= MOST_LINES
+        return comparison.cols[0] if alone else None
+    if asked == VARIANT or asked in comparison.fixed:
+        return None
+    if asked not in splitting:
+        raise UsageError(f"no lines can be drawn for '{asked}'", where="lines",
+                         hint=f"the factors that split this chart are {', '.join((VARIANT, *splitting))}")
+    return asked
+
+
+def _by_variant(comparison: Comparison) -> tuple[list[_Place], int | None]:
+    labels, columns = words.panel_labels(comparison)
+    return [_Place(*at, variant, panel, variant) for at, panel in labels.items() for variant in comparison.variants], columns
+
+
+def _by_level(comparison: Comparison, factor: str) -> tuple[list[_Place], int | None]:
+    """Variants beside each other, other factors below each other."""
+    names = (*comparison.tables, *comparison.cols)
+    where = names.index(factor)
+    rest = (*names[:where], *names[where + 1:])
+    found: dict[str, list[_Place]] = {}
+    for table in comparison.table_levels or ((),):
+        for col in comparison.col_levels or ((),):
+            key = (*table, *col)
+            other = named_text(rest, (*key[:where], *key[where + 1:]))
+            for variant in comparison.variants:
+                if any(comparison.cell(table, row, col, variant) for row in comparison.row_levels):
+                    panel = ", ".join(part for part in (variant if len(comparison.variants) > 1 else "", other) if part)
+                    found.setdefault(other, []).append(_Place(table, col, variant, panel, named_text([factor], (key[where],))))
+    places = [place for here in found.values()
+              for place in sorted(here, key=lambda place: comparison.variants.index(place.variant))]
+    return places, len(comparison.variants) if len(found) > 1 < len(comparison.variants) else None
 
 
 def _values(cells: Iterable[Cell]) -> Iterable[float | None]:
@@ -51,11 +118,12 @@ def _values(cells: Iterable[Cell]) -> Iterable[float | None]:
         yield from (estimate.value, estimate.low, estimate.high, *estimate.values)
 
 
-def _line(comparison: Comparison, cells: list[Cell], x: LoadAxis, y: ValueAxis, common: Drawn) -> Iterable[Drawn]:
+def _line(comparison: Comparison, cells: list[Cell], x: LoadAxis, y: ValueAxis, line: _Place) -> Iterable[Drawn]:
+    common: Drawn = {"group": line.group, "panel": line.panel}
     spots = []
     for i, cell in enumerate(cells):
         estimate, place = cell.estimate, x.place(cell.row)
-        at = f"{common['group']}, {', '.join(comparison.rows)} {key_text(cell.row)}"
+        at = f"{line.name}, {', '.join(comparison.rows)} {key_text(cell.row)}"
         for value, run in zip(estimate.values, estimate.runs, strict=False):
             if len(estimate.values) > 1 and (height := y.drawn(value)) is not None:
                 tip = f"{at}: {format_quantity(value, comparison.metric.unit)} ({run})"

@@ -48,6 +48,7 @@ def _config(*, background: str, text: str, faint: str, grid: str, palette: tuple
         "point": {"size": 44},
         "style": {"faint": {"color": faint, "stroke": faint, "fill": faint},
                   "cell": {"stroke": background, "strokeWidth": 1},
+                  "hollow": {"color": background},
                   "gap": {"color": faint, "stroke": faint, "opacity": 0.55, "strokeWidth": 0.8},
                   "stall": {"color": palette[1], "fill": palette[1], "opacity": 0.18}},
     }

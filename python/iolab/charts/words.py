@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
 from ..compare.axes import level_text
 from ..compare.model import Change, Comparison, Estimate, Key
+from ..compare.render.words import short as short
 from ..metrics import Metric
 from ..units import format_number, format_quantity, readable_unit, unit
 from ..verdict import Level
 from .loads import named_text
 
 MINUS = "−"
+_FACTOR = re.compile(r"\S+ = ")
 
 
 def panel_labels(comparison: Comparison) -> tuple[dict[tuple[Key, Key], str], int | None]:
@@ -77,13 +80,12 @@ def shown_unit(comparison: Comparison) -> tuple[str, float] | None:
     if comparison.shown_unit is None:
         return None
     asked = unit(comparison.shown_unit)
-    return asked.symbol.replace("us", "µs") if asked.dimension == "time" else asked.symbol, asked.scale
+    return symbol(asked.symbol), asked.scale
 
 
-def short(value: float, digits: int = 3) -> str:
-    """A number with at most `digits` significant digits, without zeros at its end: 0.09, 1.6, 12 000."""
-    text = format_number(value, digits)
-    return text.rstrip("0").rstrip(".") if "." in text else text
+def symbol(of: str) -> str:
+    """A unit as charts write it: a microsecond with its Greek letter."""
+    return "µs" if of == "us" else of
 
 
 def star(estimate: Estimate) -> str:
@@ -92,8 +94,8 @@ def star(estimate: Estimate) -> str:
 
 
 def sentences(phrases: Iterable[str]) -> str:
-    """Phrases as sentences of a caption."""
-    return " ".join(f"{capital(phrase)}." for phrase in phrases)
+    """Phrases as sentences of a caption; a factor that begins one (`bs = 128k`) keeps its name."""
+    return " ".join(f"{phrase if _FACTOR.match(phrase) else capital(phrase)}." for phrase in phrases)
 
 
 def capital(text: str) -> str:

@@ -13,7 +13,7 @@ from ..results.model import Run
 from ..results.published import table_runs
 from ..stats.ranks import rank_correlation
 from ..verdict import Level
-from .axes import level_text
+from .axes import level_text, parse_where, select
 from .cells import mean_of
 from .model import Comparison, Warning
 
@@ -41,12 +41,22 @@ class Agreement:
 class Published:
     """A published table, to be held beside measured runs. `about`: what it says of itself.
 
-    UsageError, FormatError where it can't be read.
+    Args:
+        path: the file; after it, as in `TABLE.csv:disks=1,2`, the levels of factors that alone are taken.
+
+    UsageError, FormatError where it can't be read, or has no such level.
     """
 
     def __init__(self, path: Path) -> None:
-        self.name = path.stem
-        self.about, self._runs = table_runs(path)
+        file, conditions = _split(path)
+        self.about, self._runs = table_runs(file)
+        self.name, self._file = file.stem, file.name
+        if conditions:
+            try:
+                self._runs = select(self._runs, parse_where(conditions))
+            except UsageError as error:
+                raise UsageError(error.message, where=path.name, hint=error.hint) from None
+            self.name += f" ({', '.join(conditions)})"
         self._factors = list(dict.fromkeys(name for run in self._runs for name in run.factors))
 
     def metrics(self) -> list[str]:
@@ -73,7 +83,9 @@ class Published:
         """The measured runs, and the published cells that were measured, as variants named `project (published)`; to be compared."""
         self._check(runs)
         measured = {self._place(run) for run in runs}
-        theirs = [dataclasses.replace(run, plan=dataclasses.replace(run.plan, variant=f"{run.variant} (published)"))
+        swept = {name for run in runs for name in run.factors}  # a level that was picked there is no axis that both have
+        theirs = [dataclasses.replace(run, plan=dataclasses.replace(run.plan, variant=f"{run.variant} (published)", factors={
+                      name: level for name, level in run.factors.items() if name in swept}))
                   for run in self._runs if self._place(run) in measured]
         shared = set(self._factors)
         own = [dataclasses.replace(run, plan=dataclasses.replace(run.plan, factors={
@@ -101,8 +113,10 @@ class Published:
         swept = {name for run in runs for name in run.factors}
         missing = [name for name in self._varying if name not in swept]
         if missing:
+            levels = dict.fromkeys(level_text(run.factors.get(missing[0])) for run in self._runs)
             raise UsageError(f"the published cells differ in {', '.join(missing)}, which was not swept here", where=self.name,
-                             hint="hold it beside results of the same factors")
+                             hint=f"--published {self._file}:{missing[0]}={next(iter(levels))} takes the cells of one level (of "
+                                  f"{', '.join(levels)})")
         others = {name for name in swept if len({level_text(run.factors.get(name)) for run in runs}) > 1} - set(self._varying)
         if others:
             raise UsageError(f"the cells measured here differ in {', '.join(sorted(others))} too, which the published table lacks",
@@ -116,3 +130,9 @@ class Published:
             if value is not None and run.verdict.level is not Level.INVALID:
                 values.setdefault(self._place(run), []).append(value)
         return {place: mean_of(found, of(metric), 0.95)[0] for place, found in values.items()}
+
+
+def _split(given: Path) -> tuple[Path, list[str]]:
+    """`dir/TABLE.csv:disks=1:bs=8k` as the file and its conditions; a file that has such a name is itself."""
+    name, *conditions = given.name.split(":")
+    return (given, []) if not conditions or given.exists() else (given.with_name(name), conditions)

@@ -94,7 +94,8 @@ class Curves:
 
     Attributes:
         operation: `read`, `write`...; load: the factor that rises along a curve.
-        tables: names of the other factors that vary; table_levels: their combinations, in order.
+        tables: names of the other factors that vary, what a comparison has in its columns last; table_levels: their
+            combinations, in order.
         fixed: factors with a single level.
         curves: in order of table, then variant, the baseline's first; equal: likewise, without the baseline.
         confidence: of every interval. warnings: what holds for all of them.

@@ -17,7 +17,7 @@ from ..stats.means import geometric_mean, log_mean_interval
 from ..stats.scalability import NoFit, UslFit, fit_usl
 from ..verdict import Level
 from .achieved import with_achieved
-from .axes import LOADS, key_of, levels, unknown_factor
+from .axes import LOADS, choose, key_of, levels, unknown_factor
 from .cells import worst
 from .curve_model import Curve, CurvePoint, Curves
 from .equal_load import BlockCurves, Line, Repetition, equal_load
@@ -66,8 +66,8 @@ def curves(runs: Sequence[Run], *, operation: str | None = None, load: str | Non
     variants = list(dict.fromkeys(run.variant for run in named))
     base = _baseline(baseline, variants)
     variants = [base, *(variant for variant in variants if variant != base)]
-    names = [name for name in dict.fromkeys(name for run in named for name in run.factors) if name != load]
-    tables = tuple(name for name in names if len({run.factors.get(name) for run in named}) > 1)
+    axes = choose(named, [load], None, None, ())
+    tables = (*axes.tables, *axes.cols)
     gathered = _gather(named, load, tables, rate, delay)
     found, blocks = [], dict[tuple[Key, str], BlockCurves]()
     table_levels = levels(named, tables)
@@ -77,8 +77,7 @@ def curves(runs: Sequence[Run], *, operation: str | None = None, load: str | Non
             found.append(curve)
     equal = [equal_load(blocks[table, base], blocks[table, variant], variant, table, confidence)
              for table in table_levels for variant in variants[1:] if (table, base) in blocks and (table, variant) in blocks]
-    fixed = {name: named[0].factors.get(name) for name in names if name not in tables}
-    return Curves(operation, load, rate, delay, base, tuple(variants), tables, table_levels, tuple(found), tuple(equal), fixed,
+    return Curves(operation, load, rate, delay, base, tuple(variants), tables, table_levels, tuple(found), tuple(equal), axes.fixed,
                   confidence, tuple(notes))
 
 
@@ -176,8 +175,10 @@ def _load(runs: Sequence[Run], asked: str | None) -> str:
         return asked
     varying = [name for name in names if len(numbers[name]) > 1]
     if not varying:
+        stepped = any(run.plan.extra.get("steps") for run in runs)
         raise UsageError("no factor is a load: none has two levels that are numbers",
-                         hint="a curve needs a sweep over, for example, numjobs, iodepth or rate_iops")
+                         hint="the load rises within these runs: --steps takes each step as a cell" if stepped
+                         else "a curve needs a sweep over, for example, numjobs, iodepth or rate_iops")
     return max(varying, key=lambda name: (name in LOADS, len(numbers[name])))
 
 

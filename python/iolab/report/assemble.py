@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from .. import __version__, metrics
+from .. import __version__
 from ..charts.reference import Reference
 from ..charts.theme import DARK, LIGHT
 from ..compare.beside import Published
@@ -18,24 +17,20 @@ from ..results.model import Run
 from ..verdict import Level
 from . import facts, words
 from .beside import beside_sections
+from .choice import chosen_metrics
 from .datasets import Datasets
 from .method import METHOD
-from .payload import Details, LevelCount, Payload, VariantInfo
+from .payload import Details, LevelCount, Payload, Section, VariantInfo
 from .runs import Texts, reason_groups, run_detail, run_table
 from .sections import metric_section
 from .series import TimeBases, strips, without_devices
 from .source import Source
+from .target import target_part
 from .views import view_sections
 from .within import step_sections, window_sections
 
 MOST_COLUMNS = 6
 """Metrics in the table of runs."""
-
-MOST_FURTHER = 16
-"""Metrics that don't lead and get tables without charts; the command line compares any."""
-
-_PLAIN_FACT = re.compile(r"\.(min|stddev|ios|bytes)$|^(runtime|offered\.iops)$|\.p(?!50$|9)[\d.]+$")
-"""Metrics that say how the load ran rather than how well, and percentiles below the median."""
 
 MOST_READINGS = 600_000
 """Readings of all series together, about two bytes each in the file; beyond it only sums and means are kept."""
@@ -49,7 +44,11 @@ MEANINGS = {
 
 
 def assemble(
-    results: Source, base: Path | None = None, references: Sequence[Reference] = (), published: Published | None = None
+    results: Source,
+    base: Path | None = None,
+    references: Sequence[Reference] = (),
+    published: Published | None = None,
+    lines: str | None = None,
 ) -> tuple[Payload, Details]:
     """Everything that the page is given.
 
@@ -58,13 +57,14 @@ def assemble(
         base: directory that the report will lie in, for links to evidence; None leaves files named but unlinked.
         references: rated figures that throughput against latency is held against.
         published: numbers that the cells are held beside.
+        lines: the factor whose levels are lines over the load, with a panel per variant; None: the variants are the lines.
     """
     runs = results.runs
     places = {run.id: place for place, run in enumerate(runs)}
-    leading, further = chosen_metrics(results.metrics())
+    leading, further = chosen_metrics(results.metrics(), runs)
     comparisons = _comparisons(results, leading)
     datasets = Datasets()
-    sections = [metric_section(comparison, places, datasets, charts=True) for comparison in comparisons]
+    sections = [metric_section(comparison, places, datasets, charts=True, lines=lines) for comparison in comparisons]
     sections += view_sections(results, comparisons, datasets, references)
     if published is not None:
         sections += beside_sections(results, comparisons, published, places, datasets)
@@ -87,11 +87,11 @@ def assemble(
         levels=level_counts(runs),
         reasons=reason_groups(runs),
         sections=sections,
+        elsewhere=_elsewhere(results, sections),
         datasets=datasets.tables,
         themes={"light": LIGHT, "dark": DARK},
-        runs=run_table(
-            runs, _factors(results), [comparison.metric.name for comparison in comparisons][:MOST_COLUMNS]
-        ),
+        runs=run_table(runs, _factors(results), comparisons[:MOST_COLUMNS]),
+        target=target_part(results),
         environment=facts.environment(results),
         assumptions=facts.assumptions(runs),
         jobs=[*jobs, study] if study else jobs,
@@ -99,13 +99,6 @@ def assemble(
         method=list(METHOD),
     )
     return payload, _details(results, base)
-
-
-def chosen_metrics(observed: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(leading, further): headline metrics, or all where none is one; then others that readers ask for."""
-    leading = [name for name in observed if metrics.of(name).headline]
-    rest = [name for name in observed if name not in leading and not _PLAIN_FACT.search(name)]
-    return (leading, rest[:MOST_FURTHER]) if leading else (rest[:MOST_FURTHER], [])
 
 
 def told(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -130,6 +123,12 @@ def _comparisons(results: Source, names: Sequence[str]) -> list[Comparison]:
         except UsageError:
             continue
     return [comparison for comparison in found if any(cell.estimate.value is not None for cell in comparison.cells)]
+
+
+def _elsewhere(results: Source, sections: Sequence[Section]) -> list[str]:
+    """Metrics that were observed and have no section: single devices, plain facts, and what no cell has a value of."""
+    shown = {section.name for section in sections}
+    return [name for name in results.metrics() if name not in shown]
 
 
 def _baseline(results: Source) -> str | None:

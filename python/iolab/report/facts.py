@@ -13,6 +13,7 @@ from ..results.target_metrics import read_target
 from .payload import Assumption, Fact, TextBlock
 from .runs import environment_groups, job_text
 from .source import Source
+from .target import FACTS
 from .wording import count_text, list_text
 
 MOST_JOBS = 12
@@ -26,7 +27,10 @@ def environment(results: Source) -> list[Fact]:
     hosts = Counter(run.plan.host for run in results.runs if run.plan.host not in ("imported", "published"))
     recorded = results.environment()
     for part in ("fingerprint", "facts"):
-        for name, value in _flat(recorded.get(part)):
+        known = recorded.get(part)
+        if isinstance(known, Mapping):
+            known = {name: value for name, value in known.items() if name not in FACTS}
+        for name, value in _flat(known):
             if name not in groups and not (name == "host" and hosts):
                 facts.append(Fact(name=name, values=[value], runs=[]))
     versions = Counter(f"{version} ({run.variant})" for run in results.runs if (version := _openzfs(run)))
@@ -54,16 +58,14 @@ def _flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:
     if value is None or not prefix:
         return []
     if isinstance(value, (list, tuple)):
-        return [
-            (
-                prefix,
-                ", ".join(
-                    item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, default=str)
-                    for item in value
-                ),
-            )
-        ]
+        between = "; " if any(isinstance(item, Mapping) for item in value) else ", "
+        return [(prefix, between.join(map(_item, value)))]
     return [(prefix, str(value))]
+
+
+def _item(value: Any) -> str:
+    """One of a list; a table as `name value, name value`."""
+    return ", ".join(f"{name} {inner}" for name, inner in _flat(value)) if isinstance(value, Mapping) else str(value)
 
 
 def assumptions(runs: Sequence[Run]) -> list[Assumption]:

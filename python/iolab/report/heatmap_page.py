@@ -12,17 +12,19 @@ import numpy as np
 
 from ..heatmap import overlays, words
 from ..heatmap.figure import Named
-from ..heatmap.lost import lost_of, unrecorded, without
+from ..heatmap.lost import unrecorded, without
 from ..heatmap.model import View, frame_of, gaps
 from ..heatmap.theme import DARK, LIGHT, Palette, Theme
 from ..recording.counts import UNITS, HeatCounts, Integers, alike
 from ..recording.grids import LogLinear
+from ..recording.lost import of_kinds
 from . import html
 from .heatmap_payload import (
     DimensionParts,
     HeatMapCounts,
     HeatMapGroup,
     HeatMapPage,
+    LossesOfKind,
     OverlayLevel,
     PartCounts,
     SparseCounts,
@@ -88,7 +90,7 @@ def group_of(view: View, maps: Sequence[Named], percentiles: bool, *, steps: int
     usual = grid.index(frame.low if frame.low >= 1 else 0)
     first = min((int(each.index.min()) for each in shown if len(each.count)), default=usual)
     last = max((int(each.index.max()) for each in shown if len(each.count)), default=usual)
-    least = max(float(grid.bounds(first, first)[0]), 0.5)
+    whole = frame_of(over_time, View("log", tail=0)).low
     # linear axes of the page begin at zero, so its rows do
     first = 0 if isinstance(grid, LogLinear) else min(first, grid.index(frame.low))
     last = max(last, grid.index(frame.high - 1))
@@ -98,7 +100,7 @@ def group_of(view: View, maps: Sequence[Named], percentiles: bool, *, steps: int
     return HeatMapGroup(
         y=one.y, title=words.TITLES[one.y], unit=UNITS[one.y], weight=one.weight, interval_ns=shown[0].interval_ns,
         columns=columns, bounds=grid.bounds(first, last).tolist(), y_scale=view.y_scale, color=view.color, low=frame.low, high=frame.high,
-        least=min(least, frame.low) if view.y_scale == "log" else least,
+        least=min(whole, frame.low) if view.y_scale == "log" else whole,
         crops=[(share, frame_of(over_time, View(view.y_scale, share)).high) for share in CROPS],
         lines=overlays.names() if lined else [], show_lines=percentiles and lined, difference=len(maps) == 2,
         maps=[_map(named, counts, steps, first, columns, joined if lined else 0, written)
@@ -122,12 +124,20 @@ def _map(named: Named, counts: HeatCounts, steps: int, first: int, columns: int,
             for (name, _), part in zip(dimension.parts, coarse, strict=True)]))
     blind = unrecorded(named.counts, counts.columns)
     idle = without(tuple((float(start), float(end)) for start, end in gaps(named.counts)), blind)
+    # what the strip tells is said of the part that is shown
+    lost = _lost(named.counts, counts.columns)
     return HeatMapCounts(
         label=named.label, begins=words.begins(counts), columns=counts.columns, events=counts.events,
         cells=cells, gaps=_whole(idle), unrecorded=_whole(blind),
-        lost=list(lost_of(named.counts, counts.columns).columns), dimensions=dimensions,
+        lost=lost, dimensions=dimensions,
         overlays=_overlays(named.counts, columns, joined) if joined else [],
-        notes=[note for note in [*words.losses(counts)] if note])
+        notes=words.losses(replace(counts, **{each.kind: max(0, getattr(counts, each.kind) - each.count) for each in lost})))
+
+
+def _lost(counts: HeatCounts, columns: int) -> list[LossesOfKind]:
+    """What was lost in the columns of a map; beside them there is no strip."""
+    return [LossesOfKind(kind=kind, count=sum(count for _, count in found), columns=found)
+            for kind, _, found in of_kinds([each for each in counts.lost_at if 0 <= each[0] < columns], {})]
 
 
 def _sparse(counts: HeatCounts, first: int, columns: int, t0_ns: int) -> SparseArrays:

@@ -34,6 +34,15 @@ class DimensionParts(Model):
     parts: list[PartCounts]
 
 
+class LossesOfKind(Model):
+    """What was lost of a kind: records that were dropped, those that could not be read, or starts and completions without their other
+    half. `count`: how many in all, as far as anybody knows; `columns`: (column, how many), ascending, 0 where nobody knows."""
+
+    kind: Literal["lost", "damaged", "unpaired"]
+    count: int
+    columns: list[tuple[int, int]]
+
+
 class OverlayLevel(Model):
     """Percentiles and mean where `joined` columns are one: a row of values for each of the group's `lines`, null where nothing was."""
 
@@ -43,7 +52,7 @@ class OverlayLevel(Model):
 
 class HeatMapCounts(Model):
     """One map. `gaps` are spans of columns without any I/O where some was due, `unrecorded` those in which nothing was recorded; `lost`
-    are (column, records lost), 0 where nobody knows how many; `begins` says when, where that is known."""
+    is what was lost in these columns, by kind; `begins` says when, where that is known."""
 
     label: str
     begins: str
@@ -52,7 +61,7 @@ class HeatMapCounts(Model):
     cells: SparseCounts
     gaps: list[tuple[int, int]]
     unrecorded: list[tuple[int, int]]
-    lost: list[tuple[int, int]]
+    lost: list[LossesOfKind]
     overlays: list[OverlayLevel]
     dimensions: list[DimensionParts]
     notes: list[str]

@@ -124,10 +124,16 @@ def _recorded(results: Source, notes: list[str]) -> list[Recorded]:
         if isinstance(watched, dict) and "path" in watched:
             path = _inside(_home(results, run), watched["path"])
             marked = span(path, str(watched.get("mark")))
-            when = own or run.plan.window or marked
+            when = _ahead(own or run.plan.window, watched.get("ahead_ns")) or marked
             if marked is not None and when is not None:
                 found.append(Recorded(place, run, "block", path, *when))
     return found
+
+
+def _ahead(window: tuple[int, int] | None, ahead_ns: object) -> tuple[int, int] | None:
+    """A window by the time of a recording that was ahead of the clock which told it, for that was set back."""
+    by = ahead_ns if isinstance(ahead_ns, int) else 0
+    return None if window is None else (window[0] + by, window[1] + by)
 
 
 def _home(results: Source, run: Run) -> Path:

@@ -193,6 +193,22 @@ class TextBlock(Model):
     text: str
 
 
+class Grid(Model):
+    """Plain words in rows; the first column names its row."""
+
+    title: str
+    note: str
+    head: list[str]
+    rows: list[list[str]]
+
+
+class TargetPart(Model):
+    """What was measured: what each target says of itself, then its settings, devices and controllers."""
+
+    states: list[TextBlock]
+    tables: list[Grid]
+
+
 class MethodPart(Model):
     """How one kind of number came about."""
 
@@ -202,7 +218,7 @@ class MethodPart(Model):
 
 
 class Payload(Model):
-    """Everything that the page shows before a run is opened."""
+    """Everything that the page shows before a run is opened. `elsewhere`: metrics that were observed and have no section."""
 
     schema_version: int = SCHEMA
     generator: str
@@ -215,9 +231,11 @@ class Payload(Model):
     levels: list[LevelCount]
     reasons: list[ReasonGroup]
     sections: list[Section]
+    elsewhere: list[str]
     datasets: dict[str, Dataset]
     themes: dict[str, dict[str, Any]]
     runs: RunTable
+    target: TargetPart
     environment: list[Fact]
     assumptions: list[Assumption]
     jobs: list[TextBlock]

@@ -10,9 +10,11 @@ from urllib.parse import quote
 
 from .. import metrics
 from ..compare.axes import level_text
+from ..compare.model import Comparison
+from ..compare.render.words import scale_for
 from ..results.marks import seconds_of
 from ..results.model import Observation, Run
-from ..units import format_number, format_quantity, readable_unit
+from ..units import format_quantity
 from ..verdict import Level
 from .payload import Link, ReasonGroup, ReasonLevel, RunColumn, RunDetail, RunReason, RunTable, Scalar, Strip
 
@@ -21,15 +23,15 @@ LONGEST_TEXT = 20_000
 """Letters of a job that are shown; the file itself is linked."""
 
 
-def run_table(runs: Sequence[Run], factors: Sequence[str], shown: Sequence[str]) -> RunTable:
-    """Every run with its variant, factors, repetition, verdict and the `shown` metrics, each in one unit."""
+def run_table(runs: Sequence[Run], factors: Sequence[str], shown: Sequence[Comparison]) -> RunTable:
+    """Every run with its variant, factors, repetition, verdict and the metrics of `shown`, each in the unit of its tables."""
     columns = [_text_column("variant", "variant", [run.variant for run in runs])]
     columns += [_factor_column(name, [run.factors.get(name) for run in runs]) for name in factors]
     for key in ("repetition", "block"):
         values = [getattr(run.plan, key) for run in runs]
         if len(set(values)) > 1 and not (key == "block" and values == [run.plan.repetition for run in runs]):
             columns.append(RunColumn(key=key, title=key, unit="", numeric=True, values=list(values), texts=None))
-    columns += [_metric_column(name, runs) for name in shown]
+    columns += [_metric_column(comparison, runs) for comparison in shown]
     return RunTable(ids=[run.id for run in runs], levels=[run.verdict.level.value for run in runs], columns=columns)
 
 
@@ -51,18 +53,16 @@ def _factor_column(name: str, levels: Sequence[object]) -> RunColumn:
     return RunColumn(key=name, title=name, unit="", numeric=True, values=values, texts=texts)
 
 
-def _metric_column(name: str, runs: Sequence[Run]) -> RunColumn:
+def _metric_column(comparison: Comparison, runs: Sequence[Run]) -> RunColumn:
+    scale, name = scale_for(comparison, None), comparison.metric.name
     values = [run.value(name) for run in runs]
-    known = [value for value in values if value is not None]
-    base = next((run.observations[name].unit for run in runs if name in run.observations), "")
-    unit, scale = readable_unit(known, base)
     return RunColumn(
         key=name,
         title=name,
-        unit=unit,
+        unit=scale.symbol,
         numeric=True,
         values=list(values),
-        texts=["" if value is None else format_number(value / scale) for value in values],
+        texts=["" if value is None else scale.value(value) for value in values],
     )
 
 

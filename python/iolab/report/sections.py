@@ -14,9 +14,9 @@ from .words import lead
 
 
 def metric_section(
-    comparison: Comparison, run_places: Mapping[str, int], datasets: Datasets, *, charts: bool
+    comparison: Comparison, run_places: Mapping[str, int], datasets: Datasets, *, charts: bool, lines: str | None = None
 ) -> Section:
-    """One metric. `charts=False` leaves only its tables (metrics that do not lead)."""
+    """One metric. `charts=False` leaves only its tables (metrics that do not lead); `lines` as in `charts.over_load`."""
     metric = comparison.metric
     made, footnotes, unit = tables(comparison, run_places)
     return Section(
@@ -30,5 +30,5 @@ def metric_section(
         notes=[warning.text for warning in comparison.warnings if warning.code not in SAID_HERE],
         footnotes=footnotes,
         tables=made,
-        charts=[datasets.chart(chart) for chart in metric_charts(comparison)] if charts else [],
+        charts=[datasets.chart(chart) for chart in metric_charts(comparison, lines)] if charts else [],
     )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ..compare.axes import level_text
 from ..compare.model import Change, Comparison, Key
-from ..compare.render.words import change_number, change_unit
-from ..units import format_number
+from ..compare.render.words import change_number, change_unit, factors_text, short
+from ..units import format_number, readable_unit
 
 MINUS = "−"
 SPACE = "\N{NO-BREAK SPACE}"
@@ -16,8 +16,8 @@ SPACE = "\N{NO-BREAK SPACE}"
 
 def signed(number: float) -> str:
     """A number that bears its sign: one place after the point, none from a thousand on. What rounds to zero bears none."""
-    text = f"{abs(number):.{1 if abs(number) < 1000 else 0}f}"
-    return text if not float(text) else f"{'+' if number > 0 else MINUS}{text}"
+    text = f"{abs(number):.{1 if abs(number) < 1000 else 0}f}" if abs(number) < 10_000 else format_number(abs(number))
+    return text if not text.strip("0.") else f"{'+' if number > 0 else MINUS}{text}"
 
 
 def change_text(value: float, comparison: Comparison) -> str:
@@ -26,9 +26,11 @@ def change_text(value: float, comparison: Comparison) -> str:
 
 
 def change_interval_text(change: Change, comparison: Comparison) -> str:
-    """`[+58.0, +66.2]`, empty where there is no interval."""
+    """`[+58.0, +66.2]`, `[x 0.011, x 250]` for what reaches beyond tenfold, empty where there is no interval."""
     if change.low is None or change.high is None:
         return ""
+    if factors := factors_text(change, comparison):
+        return factors
     return f"[{signed(change_number(change.low, comparison))}, {signed(change_number(change.high, comparison))}]"
 
 
@@ -56,6 +58,12 @@ def place_text(factors: Sequence[str], key: Key) -> str:
 def key_text(key: Key) -> str:
     """`8, hdd`: levels whose factors are named elsewhere."""
     return ", ".join(level_text(level) for level in key)
+
+
+def size_text(number: float) -> str:
+    """`128 KiB`, `1.25 MiB`: three digits at most, no zeros at the end."""
+    symbol, scale = readable_unit([number], "B")
+    return f"{short(number / scale)} {symbol}"
 
 
 def count_text(number: int, one: str, many: str | None = None) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..compare.model import Cell, Change, Comparison, Summary
+from ..compare.render.words import scale_for
 from ..results.model import Run
-from ..units import format_number, readable_unit
 from .payload import Sentence, SummaryPart, Tone
 from .trust import trust
 from .wording import MINUS, change_text, change_with_interval, count_text, list_text, place_text
@@ -185,8 +185,8 @@ def level_alone(comparison: Comparison) -> list[Sentence]:
     values = [cell.estimate.value for cell in comparison.cells if cell.estimate.value is not None]
     if not values:
         return []
-    symbol, scale = readable_unit(values, comparison.metric.unit)
-    low, high = (f"{format_number(value / scale)} {symbol}".rstrip() for value in (min(values), max(values)))
+    scale = scale_for(comparison, None)
+    low, high = (f"{scale.value(value)} {scale.symbol}".rstrip() for value in (min(values), max(values)))
     span = low if low == high else f"from {low} to {high}"
     return [
         Sentence(

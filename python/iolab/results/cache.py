@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..texts import parsed
 from ..verdict import Verdict
 from .evidence import RUNS, known_plan
 from .model import Observation, Run
@@ -76,17 +77,23 @@ def table_of(runs: Sequence[Run]) -> Any:
 
 def write_cache(directory: Path, runs: Sequence[Run], key: str) -> None:
     """Write it, or quietly don't where the directory can't be written: a cache is never needed."""
-    import pyarrow.parquet as pq
-
     notes = [{"run": run.id, "verdict": run.verdict.as_json(), "environment": dict(run.environment),
               "assumptions": list(run.assumptions), "options": dict(run.options)} for run in runs]
     table = table_of(runs).replace_schema_metadata({_KEY: key, _RUNS: json.dumps(notes)})
-    temporary = directory / f".{FILE}.{os.getpid()}"
+    write_quietly(directory / FILE, table)
+
+
+def write_quietly(path: Path, table: Any) -> None:
+    """Write a table as a whole, or leave no trace where that can't be done, as on a file system that is read-only."""
+    import pyarrow.parquet as pq
+
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         pq.write_table(table, temporary, compression="zstd")
-        temporary.replace(directory / FILE)
+        temporary.replace(path)
     except OSError:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def read_cache(directory: Path, key: str) -> list[Run] | None:
@@ -102,7 +109,7 @@ def read_cache(directory: Path, key: str) -> list[Run] | None:
         metadata = table.schema.metadata or {}
         if metadata.get(_KEY, b"").decode() != key:
             return None
-        notes = json.loads(metadata[_RUNS])
+        notes = parsed(metadata[_RUNS])
     except (OSError, pa.ArrowInvalid, ValueError, KeyError):
         return None
     names = ("run", "metric", "value", "unit", "source_file", "source_field", "source_value", "source_unit")

@@ -6,13 +6,13 @@ Caches like `observations.parquet`, under the same key; removing them loses noth
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .cache import write_quietly
 from .model import Derived, Histogram, Series
 
 SERIES = "series.parquet"
@@ -43,7 +43,7 @@ def write_details(directory: Path, derived: Mapping[str, Derived], key: str) -> 
             "counts": _lists([one.counts for _, one in histograms], pa.uint64())}),
     }
     for name, table in tables.items():
-        _write(directory / name, table.replace_schema_metadata({_KEY: key}))
+        write_quietly(directory / name, table.replace_schema_metadata({_KEY: key}))
 
 
 def _lists(arrays: list[Any], kind: Any) -> Any:
@@ -52,17 +52,6 @@ def _lists(arrays: list[Any], kind: Any) -> Any:
     offsets = np.concatenate(([0], np.cumsum([len(array) for array in arrays]))).astype(np.int32)
     joined = np.concatenate(arrays) if arrays else np.empty(0)
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(joined, kind))
-
-
-def _write(path: Path, table: Any) -> None:
-    import pyarrow.parquet as pq
-
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        pq.write_table(table, temporary, compression="zstd")
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
 
 
 def read_details(directory: Path, key: str) -> Details | None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import FormatError
+from ..texts import parsed
 from .manifest import write_atomically
 from .model import RunPlan
 
@@ -19,6 +20,9 @@ SCHEMA = 1
 RUNS = "runs"
 PLAN_FILE = "run.json"
 ENVIRONMENT_FILE = "environment.json"
+
+_DIGITS = 18
+"""No study has runs with longer numbers."""
 
 TARGET_FILE = "target.json"
 
@@ -29,6 +33,13 @@ PICTURE_READ_FILE = "picture_read.json"
 
 OWN_FILES = {PLAN_FILE, ENVIRONMENT_FILE, TARGET_FILE, IO_LOG_FILE, PICTURE_READ_FILE}
 """Files of a run directory that iolab itself writes about the run, as opposed to what tools measured."""
+
+
+_KINDS: Mapping[str, Any] = {
+    **dict.fromkeys(("run", "variant", "status", "host"), str),
+    **dict.fromkeys(("jobs", "depth", "runtime", "ramp", "offered_iops"), int | float | None), "exit_code": int | None,
+    **dict.fromkeys(("factors", "tools", "extra"), dict)}
+"""What the fields of a plan hold."""
 
 
 def write_plan(run_dir: Path, plan: RunPlan, *, durable: bool = True) -> None:
@@ -49,17 +60,31 @@ def read_plan(run_dir: Path) -> RunPlan:
     """The plan that `write_plan` wrote; FormatError where it is missing or damaged."""
     path = run_dir / PLAN_FILE
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = parsed(path.read_bytes())
         if data.pop("schema") != SCHEMA:
             raise FormatError("of a schema that this iolab doesn't read", where=path)
         if data.get("window") is not None:
             data["window"] = (int(data["window"][0]), int(data["window"][1]))
         data["command"] = tuple(data.get("command", ()))
+        if wrong := _wrong(data):
+            raise FormatError(f"is no run's plan: {wrong} is of another kind", where=path)
         return RunPlan(**data)
     except FileNotFoundError:
         raise FormatError("has no run.json: the run was never finished", where=run_dir) from None
-    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise FormatError(f"can't be read as a run's plan: {error!r}", where=path) from None
+
+
+def _wrong(data: Mapping[str, Any]) -> str:
+    """The first field that is of another kind than plans have it; empty where all are as they should be."""
+    parts: Mapping[str, tuple[Iterable[Any], Any]] = {
+        "factors": (data.get("factors", {}).values(), str | int | float | None), "tools": (data.get("tools", {}).values(), str),
+        "command": (data["command"], str)}
+    wrong = [name for name, kind in _KINDS.items() if name in data and not isinstance(data[name], kind)]
+    wrong += [name for name, (values, kind) in parts.items() if not all(isinstance(each, kind) for each in values)]
+    wrong += [name for name in ("repetition", "block") if type(data.get(name, 1)) is not int or abs(data.get(name, 1)) >= 2**31]
+    wrong += ["window"] if any(abs(end) >= 2**63 for end in data.get("window") or ()) else []
+    return next(iter(wrong), "")
 
 
 def known_plan(run_dir: Path) -> tuple[RunPlan, FormatError | None]:
@@ -83,7 +108,7 @@ def run_directories(directory: Path) -> Iterator[Path]:
 def run_number(name: str) -> int | None:
     """A run's number by its name, `0042-1a2b3c4d`; None for another name."""
     number = name.partition("-")[0]
-    return int(number) if number.isascii() and number.isdecimal() else None
+    return int(number) if number.isascii() and number.isdecimal() and len(number) <= _DIGITS else None
 
 
 def measured_files(run_dir: Path) -> list[Path]:
@@ -105,7 +130,7 @@ def read_io_log(run_dir: Path) -> dict[str, Any]:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = parsed(path.read_bytes())
     except (OSError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}

@@ -138,6 +138,20 @@ class RunFacts:
         return None if size is None or self.jobs is None else int(size) * self.jobs
 
     @cached_property
+    def ended_by_size(self) -> bool:
+        """Whether the load ended because everything was moved that it was to move, and began with its window.
+
+        Told of jobs of one section whose size is known. Of a foreign run that had a runtime as well it can't be told: fio doesn't
+        echo `time_based`.
+        """
+        extra = self.plan.extra
+        bounded = extra.get("time_based", self.asked_runtime is not None) or "sections" in extra
+        if bounded or self.plan.ramp or "ramp_time" in self.options or self.asked_bytes is None:
+            return False
+        moved = sum(direction.size_bytes for direction in self.parts.values())
+        return 0 < self.asked_bytes <= moved and (self.asked_runtime is None or self.runtime < self.asked_runtime)
+
+    @cached_property
     def data_bytes(self) -> int | None:
         """Bytes of data that the load goes over: `size` of each job, and once where `filename` makes them share it and no
         `offset_increment` sends each to a part of its own (fio(1)); None where unknown."""

@@ -17,13 +17,20 @@ _SUMMARY_FIELDS = {"mean": "mean", "min": "minimum", "max": "maximum", "stddev":
 
 
 def observations(facts: RunFacts) -> Iterator[Observation]:
-    """Rates, sizes and latencies of every operation that ran, pooled over jobs, each with the field it came from."""
+    """Rates, sizes and latencies of every operation that ran, pooled over jobs, each with the field it came from.
+
+    Where the load ended by its size, `<operation>.time` too: from the load's start until its last job was through, fio's own
+    runtime, which is in whole milliseconds, rounded up. The time of a run that was to last so long says nothing, and is none.
+    """
     if facts.fio is None or facts.pooled is None:
         return
     several = len(facts.fio.jobs) > 1
     prefix = f"sum of {len(facts.fio.jobs)} jobs: " if several else "jobs[0]."
     for name, direction in facts.directions.items():
         yield from _direction(name, direction, facts.fio_file, prefix, several)
+        if facts.ended_by_size and name != "sync" and direction.runtime > 0:
+            field = f"{f'longest of {len(facts.fio.jobs)} jobs: ' if several else prefix}{name}.runtime"
+            yield Observation(f"{name}.time", direction.runtime, "s", facts.fio_file, field, direction.runtime * 1e3, "ms")
     file = facts.fio_file
     yield Observation("cpu.usr", facts.pooled.user_cpu, "1", file, f"{prefix}usr_cpu", 100 * facts.pooled.user_cpu, "%")
     yield Observation("cpu.sys", facts.pooled.system_cpu, "1", file, f"{prefix}sys_cpu", 100 * facts.pooled.system_cpu, "%")

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..errors import ResultsError
+from ..texts import parsed
 from .manifest import FILE as MANIFEST_FILE
 from .manifest import Manifest, read_manifest, write_atomically
 from .model import Run
@@ -33,7 +34,7 @@ def read_hosts(directory: Path) -> Hosts | None:
     """The hosts of a directory, None where it has no such file; ResultsError where that is damaged or of a newer iolab."""
     path = directory / FILE
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = parsed(path.read_bytes())
         if data["schema"] > SCHEMA:
             raise ResultsError(f"written by a newer iolab (schema {data['schema']}, this one reads {SCHEMA})", where=path,
                                hint="open it with that version")
@@ -41,7 +42,7 @@ def read_hosts(directory: Path) -> Hosts | None:
         reproduce = [str(word) for word in data["reproduce"]]
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ResultsError(f"is damaged: {error!r}"[:200], where=path) from None
     if not words or any(not name or "/" in name or name in (".", "..") for name in words):
         raise ResultsError("is damaged: no names of hosts", where=path)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from ..errors import ResultsError
+from ..texts import parsed
 
 FILE = "journal.jsonl"
 EVENTS = ("opened", "resumed", "planned", "started", "finished", "failed", "interrupted", "aside", "hook", "hook-ended", "ended-leftover",
@@ -34,7 +34,7 @@ def read_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int]]:
         if not line.strip():
             continue
         try:
-            data = json.loads(line)
+            data = parsed(line)
         except ValueError:
             data = None
         if isinstance(data, dict) and data.get("event") in EVENTS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import ResultsError
+from ..texts import parsed
 
 SCHEMA = 1
 FILE = "manifest.json"
@@ -46,7 +46,7 @@ def read_manifest(directory: Path) -> Manifest:
     """The manifest of a results directory; ResultsError where it is none, damaged or of a newer iolab."""
     path = directory / FILE
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = parsed(path.read_bytes())
     except FileNotFoundError:
         raise ResultsError("not a results directory (it has no manifest.json)", where=directory,
                            hint="iolab run and iolab import make one") from None

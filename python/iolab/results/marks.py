@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FormatError
+from ..texts import parsed
 
 FILE = "marks.jsonl"
 
@@ -68,8 +69,8 @@ def read_marks(run_dir: Path) -> tuple[Mark, ...]:
     found = []
     for number, line in enumerate(text.split("\n")[:-1], 1):
         try:
-            data = json.loads(line)
+            data = parsed(line)
             found.append(Mark(int(data.pop("time_ns")), str(data.pop("kind")), str(data.pop("label")), dict(data.pop("levels", {})), data))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise FormatError(f"is no mark: {error!r}", where=f"{path}:{number}") from None
     return tuple(sorted(found, key=lambda mark: mark.time_ns))

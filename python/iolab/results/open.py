@@ -85,7 +85,7 @@ class Results:
 
     @cached_property
     def standing(self) -> Standing | None:
-        """How much of its study is there; None where that isn't known (imports, tables). ResultsError where the journal can't be read."""
+        """How much of its study is there; None where nothing tells (imports, tables)."""
         if self._parts:
             return joined_standing({name: part.standing for name, part in self._parts.items()})
         return standing(self.path) if self.manifest.origin == "run" else None

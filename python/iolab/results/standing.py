@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..errors import ResultsError
 from .evidence import run_directories, run_number
 from .journal import FILE, read_journal
 
@@ -20,11 +21,13 @@ class Standing:
     Attributes:
         planned: all of them; to_come: those of which nothing is there yet.
         gone: names of those that the journal says finished, and whose evidence isn't there any more.
+        unknown: of each journal that can't be read why not: how many runs it planned, and which are missing, nobody knows.
     """
 
     planned: int
     to_come: int
     gone: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     def words(self) -> list[str]:
         """A line for each thing that is missing; none where every planned run is there."""
@@ -38,19 +41,20 @@ class Standing:
             more = f" and {len(self.gone) - _NAMED} more" if len(self.gone) > _NAMED else ""
             lines.append(f"{len(self.gone)} finished run{'' if one else 's'} of {self.planned} {'is' if one else 'are'} gone, evidence and "
                          f"all: {', '.join(self.gone[:_NAMED])}{more}")
-        return lines
+        return [*lines, *(f"whether all planned runs are there is not known: {why}" for why in self.unknown)]
 
 
 def standing(directory: Path) -> Standing | None:
-    """By the journal and the run directories; None where nothing was planned (imports, tables, a journal that was lost).
-
-    ResultsError where the journal can't be read.
-    """
+    """By the journal and the run directories; None where nothing was planned (imports, tables, a journal that was lost)."""
     if not (directory / FILE).exists():
         return None
+    try:
+        events = read_journal(directory)[0]
+    except ResultsError as error:
+        return Standing(0, 0, unknown=(str(error),))
     planned: dict[int, str] = {}
     finished: dict[int, str] = {}
-    for event in read_journal(directory)[0]:
+    for event in events:
         name = event.get("run")
         number = run_number(name) if isinstance(name, str) else None
         if number is None:
@@ -75,4 +79,5 @@ def joined_standing(parts: Mapping[str, Standing | None]) -> Standing | None:
     if not known:
         return None
     return Standing(sum(each.planned for each in known.values()), sum(each.to_come for each in known.values()),
-                    tuple(f"{name}/{run}" for name, each in known.items() for run in each.gone))
+                    tuple(f"{name}/{run}" for name, each in known.items() for run in each.gone),
+                    tuple(why for each in known.values() for why in each.unknown))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..metrics import of
+from ..texts import parsed
 from .evidence import TARGET_FILE as FILE
 from .facts import RunFacts
 from .model import Observation
@@ -18,7 +18,7 @@ from .model import Observation
 def read_target(run_dir: Path) -> Mapping[str, Any]:
     """The content of `target.json`; empty where there is none or it is damaged."""
     try:
-        data = json.loads((run_dir / FILE).read_text("utf-8"))
+        data = parsed((run_dir / FILE).read_bytes())
     except (OSError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}

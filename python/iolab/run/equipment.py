@@ -104,8 +104,10 @@ class Equipment:
         return max(self.workload(cell).load().space_bytes for cell in self._study.cells if self.target(cell) is target)
 
     def seconds(self, cell: Cell) -> float:
-        """Estimated wall time of one run of the cell."""
+        """Estimated wall time of one run of the cell; a set of files takes what its bytes take."""
         load = self.workload(cell).load()
+        if "files" in load.facts:
+            return run_seconds(0.0, load.ramp, load.space_bytes + (load.layout_bytes or 0))
         return run_seconds(load.runtime, load.ramp, load.space_bytes if load.layout_bytes is None else load.layout_bytes)
 
     def _make_target(self, cell: Cell) -> None:

@@ -97,7 +97,7 @@ class Executor:
 
     def _record(self, setting: RunSetting, load: Load, end: RunEnd) -> None:
         write_plan(setting.directory, plan_of(setting.run, setting.name, load, end, host=self._host.name, tools=setting.tools,
-                                              sources=setting.sources, devices=setting.target.devices()))
+                                              sources=setting.sources, devices=setting.target.devices(), cold=setting.target.cold()))
 
     def _in_place(self, setting: RunSetting, load: Load) -> RunEnd:
         run = setting.run

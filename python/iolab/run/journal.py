@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..clock import Clock
-from ..results.journal import EVENTS, FILE, read_journal
-
-__all__ = ["EVENTS", "FILE", "Journal", "read_journal"]
+from ..results.journal import EVENTS, FILE
 
 
 class Journal:

@@ -35,8 +35,8 @@ class RunEnd:
 
 
 def plan_of(run: PlannedRun, name: str, load: Load, end: RunEnd, *, host: str, tools: Mapping[str, str], sources: Sequence[Source],
-            devices: Sequence[str]) -> RunPlan:
-    """`run.json` of a run that ended."""
+            devices: Sequence[str], cold: bool = False) -> RunPlan:
+    """`run.json` of a run that ended; `cold`: nothing of its files was in the host's memory when it began."""
     extra: dict[str, Any] = {
         "options": dict(load.options), "time_based": True, **load.facts, "job": end.job.files[end.job.main] if end.job else "",
         "sources": [source.name for source in sources],
@@ -44,6 +44,8 @@ def plan_of(run: PlannedRun, name: str, load: Load, end: RunEnd, *, host: str, t
                                    **({"trouble": source.trouble} if source.trouble else {})} for source in sources},
         "devices": list(devices),
     }
+    if cold:
+        extra["cold"] = True
     if end.place is not None:
         extra["place"] = asdict(end.place)
     if end.pid is not None:

@@ -70,7 +70,7 @@ class StudyRecorder:
         self._process: Process | None = None
         self._targets: Sequence[Target] = ()
         self._before: dict[str, Any] = {}
-        self._from_ns = 0
+        self._begun_ns = 0
 
     def check(self) -> None:
         """RunError where nothing can be recorded here: not root, no probe, a kernel that doesn't tell."""
@@ -120,19 +120,28 @@ class StudyRecorder:
             except RunError as error:
                 self._noticed(str(error))
         self._before = self._cut()
-        self._from_ns = self._clock.realtime_ns()
+        self._begun_ns = self._clock.realtime_ns()
 
     def end(self, run: str, window: tuple[int, int] | None, facts: Mapping[str, Any]) -> dict[str, Any]:
         """A run's load ended: its mark, and what `run.json` says of it: where it is, its span, events and losses by source, and
         in words what interrupted it, if anything did.
 
+        The span is by the recording's time. Where that was ahead of the clock by which `window` is told, `ahead_ns` says by how much.
         Trouble is no harm to what was measured: it is said, and the gate sees it.
         """
-        until = self._clock.realtime_ns()
-        found: dict[str, Any] = {"path": self._link, "mark": run, "from_ns": self._from_ns, "until_ns": until}
+        found: dict[str, Any] = {"path": self._link, "mark": run, "from_ns": self._begun_ns, "until_ns": self._clock.realtime_ns()}
+        asked = self._clock.monotonic()
         try:
-            say(self.directory, {"word": "mark", "label": run, "from_ns": self._from_ns, "until_ns": until, "kind": "run",
-                                 "link": f"runs/{run}", "facts": {**facts, **({"window": list(window)} if window else {})}})
+            now = say(self.directory, {"word": "status"})
+            late_ns = round((self._clock.monotonic() - asked) * 1e9)
+            before = self._before if "now_ns" in self._before else {**now, "now_ns": self._begun_ns + int(now["ahead_ns"])}
+            from_ns = int(before["now_ns"])
+            until_ns = max(from_ns, int(now["now_ns"]) - late_ns)
+            ahead_ns = _ahead(window, (from_ns, until_ns), (int(before["ahead_ns"]), int(now["ahead_ns"])))
+            found |= {"from_ns": from_ns, "until_ns": until_ns, **({"ahead_ns": ahead_ns} if ahead_ns else {})}
+            own = {"window": [each + ahead_ns for each in window]} if window else {}
+            say(self.directory, {"word": "mark", "label": run, "from_ns": from_ns, "until_ns": until_ns, "own": True, "kind": "run",
+                                 "link": f"runs/{run}", "facts": {**facts, **own}})
         except RunError as error:
             return {**found, "problem": str(error)}
         after = self._cut()
@@ -197,6 +206,13 @@ class StudyRecorder:
                 process.end()
                 return "nothing happened for too long"
         return (_lines(words) or [f"exit code {code}"])[-1].removeprefix("iolab: ")
+
+
+def _ahead(window: tuple[int, int] | None, span: tuple[int, int], ahead: Sequence[int]) -> int:
+    """By how much the recording is ahead of the clock that told the window: as at the begin of the run, or as at its end where that alone
+    has the window within the span."""
+    fitting = [each for each in ahead if window is not None and span[0] <= window[0] + each and window[1] + each <= span[1]]
+    return [*fitting, *ahead][0]
 
 
 def _of(status: Mapping[str, Any], key: str, name: str) -> int:

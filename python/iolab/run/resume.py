@@ -16,6 +16,8 @@ from typing import Any
 from ..errors import FormatError, ResultsError, UsageError
 from ..hosts.base import Host
 from ..results.evidence import read_plan, run_directories, run_number
+from ..results.journal import FILE as JOURNAL_FILE
+from ..results.journal import read_journal
 from ..results.manifest import FILE as MANIFEST_FILE
 from ..results.manifest import Manifest, read_manifest
 from ..results.model import RunPlan
@@ -23,8 +25,7 @@ from ..study.adapt import Changes
 from ..study.load import Study, load_study
 from ..targets.made import SUFFIX as MADE
 from ..targets.made import clean_leftovers
-from .journal import FILE as JOURNAL_FILE
-from .journal import Journal, read_journal
+from .journal import Journal
 from .starts import end_left_running
 
 STUDY_FILE = "study.toml"

@@ -17,6 +17,7 @@ from typing import Any
 from ..errors import RunError
 from ..hosts.base import Host
 from ..hosts.mirror import here, scratch_on
+from ..texts import parsed
 from .commands import pause, tried
 from .mounts import mounts
 from .zpool_pool import remove as remove_pools
@@ -87,7 +88,7 @@ class Made:
         """Whole lines only: a torn last one stands for something that had not been begun."""
         for line in self._path.read_text("utf-8", "replace").split("\n")[:-1]:
             try:
-                record = json.loads(line)
+                record = parsed(line)
                 fields = {"directory": ("path",), "mount": ("path", "sources"), "filesystem": ("device", "uuid"),
                           "pool": ("name", "devices")}[record["made"]]
                 if all(field in record for field in fields):

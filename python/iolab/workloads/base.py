@@ -26,7 +26,8 @@ class Load:
         writes: whether it may write to its place; a block device is given without leave only to a load that doesn't, and such a
             load must be kept from writing by its tool as well (fio's `--readonly`).
         facts: further plain data for `run.json`: `time_based`, `concurrency` (I/Os in flight over all jobs, mean over the window),
-            `sections` (of the job, where several), `steps` (of a load that rises; see `results.steps`), `notes`.
+            `sections` (of the job, where several), `steps` (of a load that rises; see `results.steps`), `files` (how many are gone
+            through whole, which is what ends the run: `runtime` is only the longest that it may last), `notes`.
         layout_bytes: what is written out before the window, for estimates of time; None for all of `space_bytes`.
     """
 

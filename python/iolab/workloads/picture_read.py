@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from ..errors import FormatError, UsageError
 from ..recording.counts import HeatCounts
 from ..recording.grids import LogLinear
+from ..texts import parsed
 from .picture_plan import PICTURE_FILE, Canvas, canvas_of
 
 Pixels: TypeAlias = "npt.NDArray[np.int64]"
@@ -75,7 +75,7 @@ def drawn_in(run_dir: Path) -> Canvas:
     """What a run drew. FormatError where its file is absent or damaged."""
     path = run_dir / PICTURE_FILE
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = parsed(path.read_bytes())
         return canvas_of(found if isinstance(found, dict) else {})
     except OSError as error:
         raise FormatError(f"can't be read: {error.strerror or error}", where=path) from None

@@ -10,7 +10,8 @@ import pytest
 from charts_data import DISKS, JOBS, MASTER_IOPS, PROJECT_IOPS, comparison, published, repeated
 from charts_read import channel, domains, layers, rows, validate, words
 
-from iolab.charts import before_after, change, matrix, over_load
+from iolab.charts import Chart, before_after, change, matrix, over_load
+from iolab.charts.theme import DARK, LIGHT
 from iolab.errors import UsageError
 from iolab.verdict import Level
 
@@ -80,8 +81,9 @@ def test_suspect_is_hollow_and_nothing_else_is() -> None:
     chart = over_load(repeated(levels={KEY: Level.SUSPECT}))
     hollow = [row for row in rows(chart, "point") if row["hollow"]]
     assert [(row["group"], row["x"], row["panel"]) for row in hollow] == [("project", 64, "disks = 8")]
-    opacity = [layer["encoding"]["fillOpacity"] for layer in layers(chart) if "fillOpacity" in layer["encoding"]]
-    assert opacity == [{"condition": {"test": "datum.hollow", "value": 0}, "value": 1}]
+    above = [layer for layer in layers(chart) if layer["mark"].get("style") == "hollow"]
+    assert [layer["transform"] for layer in above] == [[{"filter": "datum.kind === 'point' && datum.hollow"}]]
+    assert all(theme["style"]["hollow"]["color"] == theme["background"] for theme in (LIGHT, DARK)), "no line shines through"
     assert "hollow: suspect" in " ".join(chart.spec["title"]["subtitle"])
     assert "hollow" not in over_load(repeated()).caption.lower()
 
@@ -317,3 +319,43 @@ def test_many_panels_stay_side_by_side_and_last_rows_keep_an_axis() -> None:
     validate(chart)
     assert chart.spec["columns"] == 3
     assert chart.spec["resolve"] == {"axis": {"x": "independent"}}
+
+
+def test_lines_can_be_levels_and_panels_variants() -> None:
+    chart = over_load(published(), "disks")
+    validate(chart)
+    assert chart.spec["facet"]["sort"] == ["master", "project"]
+    assert list(dict.fromkeys(row["group"] for row in rows(chart, "point"))) == [f"disks = {disks}" for disks in DISKS]
+    top = rows(chart, "point", panel="project", group="disks = 8")[-1]
+    assert top["x"] == 1024
+    assert top["y"] == pytest.approx(PROJECT_IOPS[-1][-1], rel=1e-5)
+    assert top["tip"].startswith("project, disks = 8, numjobs 1024: ")
+    assert chart.rows == over_load(published()).rows, "the numbers are the same"
+    assert over_load(published(), "variant").spec["facet"] == over_load(published()).spec["facet"]
+
+
+def test_other_factors_stay_panels_with_the_variants_beside_each_other() -> None:
+    values = {(variant, (media,), (jobs,), (disks,)): [1.0 * jobs * disks]
+              for media in ("hdd", "ssd") for disks in (1, 2) for variant in ("a", "b") for jobs in (1, 2)}
+    chart = over_load(comparison("write.iops", values, cols=("disks",), tables=("media",)), "disks")
+    assert chart.spec["facet"]["sort"] == ["a, media = hdd", "b, media = hdd", "a, media = ssd", "b, media = ssd"]
+    assert chart.spec["columns"] == 2
+    by_media = over_load(comparison("write.iops", values, cols=("disks",), tables=("media",)), "media")
+    assert {row["group"] for row in rows(by_media, "point")} == {"media = hdd", "media = ssd"}
+
+
+def test_one_variant_alone_has_its_levels_as_lines() -> None:
+    def alone(levels: int) -> Chart:
+        values = {("a", (), (jobs,), (level,)): [1.0 * jobs] for level in range(levels) for jobs in (1, 2)}
+        return over_load(comparison("write.iops", values, cols=("bs",)))
+
+    assert "facet" not in alone(3).spec
+    assert {row["group"] for row in rows(alone(3), "point")} == {"bs = 0", "bs = 1", "bs = 2"}
+    assert len(alone(8).spec["facet"]["sort"]) == 8, "more are not told apart at a glance"
+
+
+def test_lines_of_what_splits_nothing_are_refused() -> None:
+    for asked in ("numjobs", "media"):
+        with pytest.raises(UsageError) as error:
+            over_load(published(), asked)
+        assert error.value.hint == "the factors that split this chart are variant, disks"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import math
 import time
@@ -39,7 +40,24 @@ def test_hockey_stick_labels_loads_and_rings_knees() -> None:
     assert len(rows(chart, "knee-x")) == len(rows(chart, "knee-y")) == 4
     labelled = {row["load"] for row in rows(chart, "load", group="project", panel="disks = 8")}
     assert {"1024", "512", "256"} <= labelled
-    assert "knee at numjobs" in chart.caption
+    assert chart.caption.endswith("Knees: see the table."), "a line for each of four curves is a table, not a caption"
+    assert sum("knee at numjobs" in str(row.get("label")) for row in chart.rows) == 4
+    two = hockey_stick(curves(runs_of(saturating(disks=(8,)))))
+    assert "In master: knee at numjobs" in two.caption
+
+
+def test_panels_stand_as_in_other_charts_and_titles_fit_them() -> None:
+    values = {(variant, disks, jobs, n): factor * 1000 * jobs / (1 + jobs / 8) * disks
+              for variant, factor in (("a", 1.0), ("b", 1.2)) for disks in DISKS for jobs in JOBS for n in (1,)}
+    given_runs = [dataclasses.replace(run, plan=dataclasses.replace(run.plan, factors={"media": media, **run.factors}))
+                  for media in ("hdd", "ssd") for run in runs_of(values)]
+    chart, other = hockey_stick(curves(given_runs)), over_load(compare(given_runs, "write.iops"))
+    assert chart.spec["facet"]["sort"] == other.spec["facet"]["sort"]
+    assert chart.spec["columns"] == other.spec["columns"] == 4
+    width = chart.spec["spec"]["width"]
+    lines = [line for axis in channel(chart, "x") for line in ([axis["title"]] if isinstance(axis["title"], str) else axis["title"])]
+    assert lines
+    assert max(6 * len(line) for line in lines) <= width, "titles of neighbours don't touch"
 
 
 def test_a_curve_without_a_knee_says_why_and_has_no_ring() -> None:

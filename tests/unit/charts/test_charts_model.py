@@ -16,6 +16,7 @@ from charts_data import published, repeated
 from iolab.charts import Chart, before_after, change, export, over_load
 from iolab.charts.model import MIME_TYPE, slug, wrap
 from iolab.charts.theme import DARK, LIGHT, SHAPES
+from iolab.charts.words import sentences
 from iolab.errors import IolabError, UsageError
 
 
@@ -153,3 +154,7 @@ def test_names_are_slugs() -> None:
 def test_importing_iolab_alone_loads_no_chart_library() -> None:
     code = "import sys, iolab; sys.exit(any(name in sys.modules for name in ('altair', 'vl_convert', 'iolab.charts')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_captions_keep_the_names_of_factors() -> None:
+    assert sentences(["rw = write, bs = 128k", "dots: single repetitions"]) == "rw = write, bs = 128k. Dots: single repetitions."

@@ -85,6 +85,24 @@ def test_cells_that_differ_in_something_else_are_refused(table: Published) -> No
         table.beside(measured(ALIKE, bs="8k") + measured(ALIKE, bs="16k"))
 
 
+def test_one_level_of_a_table_can_be_held_beside_what_did_not_sweep_it(tmp_path: Path) -> None:
+    path = tmp_path / "printed.csv"
+    path.write_text(TABLE)
+    alone = [run("rig", value, numjobs=numjobs) for numjobs, value in ((1, 5.0), (4, 8.0), (8, 9.0))]
+    with pytest.raises(UsageError) as refused:
+        Published(path).agreements(alone, "write.iops")
+    assert refused.value.hint == "--published printed.csv:disks=1 takes the cells of one level (of 1, 2)"
+    picked = Published(tmp_path / "printed.csv:disks=2")
+    [found] = picked.agreements(alone, "write.iops")
+    assert (found.published, found.cells) == ("before of printed (disks=2)", 3)
+    both = compare(picked.beside(alone), "write.iops", baseline="before (published)")
+    assert (both.rows, both.tables) == (("numjobs",), ())
+    assert [cell.estimate.value for cell in both.cells if cell.variant == "before (published)"] == [200, 400, 900]
+    for wrong in ("disks=9", "bs=8k", "disks"):
+        with pytest.raises(UsageError):
+            Published(tmp_path / f"printed.csv:{wrong}")
+
+
 @pytest.mark.parametrize("text", ["", "variant,metric\n", "variant,numjobs,metric,value,unit\na,1,write.iops,many,1/s\n", "\x00\xff"])
 def test_a_damaged_table_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "damaged.csv"

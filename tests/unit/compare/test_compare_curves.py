@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from iolab.compare.curve_model import Curve, Curves
 from iolab.compare.curves import curves
+from iolab.compare.render.knees import render_knees
 from iolab.errors import UsageError
 from iolab.results.model import Observation, Run, RunPlan
 from iolab.stats.knee import KneeEstimate, NoKnee
@@ -264,3 +266,19 @@ def test_without_runs_or_without_a_load_there_is_no_curve() -> None:
             curves(runs)
     with pytest.raises(UsageError, match="no factor is a load"):
         curves([run("a", 1, {"media": media, "sync": media == "hdd"}, values) for media in ("hdd", "ssd")])
+    stepped = [dataclasses.replace(each, plan=dataclasses.replace(each.plan, extra={"steps": {"factor": "numjobs"}}))
+               for each in [run("a", 1, {"media": "hdd"}, values)]]
+    with pytest.raises(UsageError) as error:
+        curves(stepped)
+    assert "--steps" in error.value.hint
+
+
+def test_a_peak_beyond_what_was_measured_is_explained() -> None:
+    found = curves(sweep())
+    text = render_knees(found, "text")
+    assert ("*" in text) == ("* beyond the highest" in text)
+    curve = found.curves[0]
+    assert isinstance(curve.usl, UslFit)
+    far = dataclasses.replace(curve, usl=dataclasses.replace(curve.usl, peak_concurrency=10 * curve.usl.highest))
+    far_text = render_knees(dataclasses.replace(found, curves=(far,)), "text")
+    assert f"* beyond the highest {found.load} that was measured: extrapolated" in far_text

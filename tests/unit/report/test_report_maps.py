@@ -10,11 +10,13 @@ import report_data
 from map_study import Study
 
 from iolab.errors import IolabError
+from iolab.recording.writer import RecordingWriter
 from iolab.report import maps
 from iolab.report.build import build_report
 from iolab.report.html import bundle_file, packed
 from iolab.report.map_payload import MapCell, Maps
 from iolab.report.maps import nice_interval, run_maps
+from support.recordings import events
 
 SECOND = 10**9
 
@@ -90,6 +92,21 @@ def test_the_block_layer_alone_is_enough(study: Study) -> None:
     (cell,) = made(study).cells
     assert [one.seen for one in cell.maps[0].of] == ["block"]
     assert cell.maps[0].group.maps[0].label == "a (run 0001)"
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_recording_ahead_of_the_clock_that_told_the_window_is_read_where_the_run_is(study: Study, recorded: bool) -> None:
+    hour = 3600 * 10**9
+    study.add("a", recorded=recorded)
+    run = study.runs[0]
+    path, (first, until) = study.path / "recordings" / "watch", run.plan.window or (0, 0)
+    with RecordingWriter.create(path, host="", clock="realtime", origin={"kind": "run"}, live=False) as writer:
+        writer.append_events(events(500, start_ns=first + hour))
+        writer.mark(run.id, first + hour, until + hour, "run")
+    run.plan.extra["recording"] = {"path": "recordings/watch", "mark": run.id, "ahead_ns": hour}
+    (cell,) = made(study).cells
+    block = [each for one, each in zip(cell.maps[0].of, cell.maps[0].group.maps, strict=True) if one.seen == "block"]
+    assert [each.events for each in block] == [sum(row["count"] for row in events(500).to_pylist() if row["latency_ns"] is not None)]
 
 
 @pytest.mark.parametrize("damage", ["{", "", '{"schema": 99, "kind": "recording"}'])

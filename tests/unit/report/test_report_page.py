@@ -17,11 +17,13 @@ from report_data import HandMade, invalid, run, seconds, suspect, sweep
 
 from iolab.errors import IolabError
 from iolab.report import html
-from iolab.report.assemble import assemble, chosen_metrics, told
+from iolab.report.assemble import assemble, told
 from iolab.report.build import build_report
+from iolab.report.choice import chosen_metrics
 from iolab.report.payload import Details, Payload
 from iolab.report.schema import SCHEMA_FILE, TYPES_FILE, write
 from iolab.results.model import Histogram
+from iolab.verdict import Level, Reason
 
 ROOT = Path(__file__).parents[3]
 HOSTILE = "</script><script>alert(1)</script><!-- \N{PILE OF POO} & \"'"
@@ -224,10 +226,33 @@ def test_which_metrics_lead() -> None:
         "runtime",
         "device.queue",
     ]
-    assert chosen_metrics(observed) == (["write.iops", "write.bw"], ["write.clat.p50", "device.queue"])
+    assert chosen_metrics(observed) == (["write.iops", "write.bw"], ["device.queue", "write.clat.p50"])
     assert chosen_metrics(["made.up"]) == (["made.up"], [])
     comparisons = assemble_comparisons()
     assert [comparison.metric.name for comparison in told(comparisons)] == ["write.iops"]
+
+
+def test_metrics_that_a_gate_spoke_of_come_first_and_single_devices_never_take_their_place() -> None:
+    devices = [f"device.util[sd{letter}]" for letter in "abcdefghijklmnopqrstuvwx"]
+    percentiles = [f"write.clat.p{percent}" for percent in (50, 90, 95, 99.5, 99.95, 99.99)]
+    observed = ["write.iops", *percentiles, *devices, "device.await", "host.cpu.busy", "host.cpu.user", "zfs.arc.hit_ratio",
+                "target.compression", "stall.seconds", "runtime", "write.ios"]
+    plain = run(1, "a", {}, {})
+    assert chosen_metrics(observed, [plain])[1] == [
+        "zfs.arc.hit_ratio", "target.compression", "stall.seconds", "device.await", *percentiles, "host.cpu.busy", "host.cpu.user"]
+    slow = Reason("slow-device", Level.SUSPECT, "sdq was slow", {"device": "sdq", "quantity": "util"})
+    spoken = [run(1, "a", {}, {}, reasons=[suspect("cpu-bound", "97 % busy"), Reason("ended-by-size", Level.OK, "done after 3 s")]),
+              run(2, "a", {}, {}, reasons=[suspect("stall"), slow])]
+    further = chosen_metrics(observed, spoken)[1]
+    assert further[:5] == ["host.cpu.busy", "stall.seconds", "device.util[sdq]", "runtime", "zfs.arc.hit_ratio"]
+    assert [name for name in further if name in devices] == ["device.util[sdq]"]
+
+
+def test_what_has_no_table_is_named(bundle: None) -> None:
+    values = {"write.iops": 5.0, "stall.seconds": 0.0, "device.util[sda]": 0.5, "device.util[sdb]": 0.4, "write.ios": 9.0}
+    payload, _ = assemble(HandMade([run(1, "a", {"n": 1}, values), run(2, "b", {"n": 1}, values)]))
+    assert [section.name for section in payload.sections] == ["write.iops", "stall.seconds"]
+    assert payload.elsewhere == ["device.util[sda]", "device.util[sdb]", "write.ios"]
 
 
 def assemble_comparisons() -> list:

@@ -81,12 +81,22 @@ def test_every_metric_of_the_host_is_in_the_registry(tmp_path: Path) -> None:
     assert all(metrics.find(one.name) is not None for one in result.series if one.name.startswith("host."))
 
 
-@pytest.mark.parametrize(("busy", "expected"), [(0.89, {}), (0.95, {"cpu-bound": Level.SUSPECT})])
+@pytest.mark.parametrize(("busy", "expected"), [
+    (0.70, {}), (0.89, {"cpu-busy": Level.OK}), (0.95, {"cpu-bound": Level.SUSPECT})])
 def test_the_hosts_cpus_tell_whether_it_was_cpu_bound(tmp_path: Path, busy: float, expected: dict[str, Level]) -> None:
     # fio by itself used 4 x 48 % of 2 CPUs, which would be too much: what was watched knows better
     text = output(job(cpu=48.0))
     (tmp_path / "environment.json").write_text('{"fingerprint": {}, "facts": {"cpus": 2}}')
     assert found(derived(tmp_path, text, cpu_log=cpu(busy))) == expected
+
+
+def test_what_fio_says_of_cpu_is_not_asked_of_a_run_shorter_than_a_second(tmp_path: Path) -> None:
+    (tmp_path / "environment.json").write_text('{"fingerprint": {}, "facts": {"cpus": 2}}')
+    for seconds, expected in ((0.02, False), (2.0, True)):
+        plan = dataclasses.replace(PLAN, runtime=None)
+        text = output(job(runtime=seconds, cpu=300.0))
+        write_run(tmp_path, text, plan=plan)
+        assert ("cpu-bound" in found(derive(tmp_path, plan))) is expected
 
 
 def test_time_outside_io_of_a_busy_host_is_only_a_note(tmp_path: Path) -> None:

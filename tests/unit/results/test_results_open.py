@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import math
+import os
 from pathlib import Path
+from typing import Any, NoReturn
 
+import pyarrow.parquet as pq
 import pytest
 
 from iolab.cli.main import run
@@ -30,7 +36,13 @@ def test_a_path_may_be_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         Results("nothing")
 
 
-@pytest.mark.parametrize("plan", [None, "{}", "", "["])
+PLAN = {"schema": 1, "run": "0002-ab", "variant": "old", "factors": {}}
+
+
+@pytest.mark.parametrize("plan", [None, "{}", "", "[", "[" * 100_000, *(json.dumps(PLAN | wrong) for wrong in (
+    {"host": 5}, {"jobs": "x"}, {"factors": []}, {"factors": {"a": []}}, {"runtime": [1]}, {"exit_code": "x"}, {"tools": {"fio": 3}},
+    {"extra": None}, {"command": [1]}, {"repetition": True}, {"block": 2**40}, {"window": [0, 10**400]}, {"window": [0, math.inf]},
+    {"more": 1}))])
 def test_a_run_that_was_killed_is_shown_each_time(plan: str | None, tmp_path: Path) -> None:
     for repetition in (1, 2, 3):
         place = tmp_path / f"tree/old/rep{repetition}"
@@ -62,3 +74,25 @@ def test_a_run_that_has_no_file_yet_comes_and_goes(tmp_path: Path) -> None:
     assert [each.verdict.level.value for each in Results(out).runs] == ["OK", "INVALID"]
     (out / "runs/0002-aaaaaaaa").rmdir()
     assert len(Results(out).runs) == 1
+
+
+def test_what_is_read_only_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "tree/old/rep1"
+    place.mkdir(parents=True)
+    (place / "fio.json").write_text(output(job(jobs=1, iops=1000)))
+    out = tmp_path / "out"
+    assert run(["import", str(tmp_path / "tree"), "--layout", "{variant}/rep{repetition:int}", "-o", str(out)]) == 0
+    for cache in out.glob("*.parquet"):
+        cache.unlink()
+
+    def refused(*_: Any, **__: Any) -> NoReturn:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with monkeypatch.context() as read_only:
+        read_only.setattr(pq, "write_table", refused)
+        read_only.setattr(Path, "unlink", refused)
+        opened = Results(out)
+        assert [each.id[:4] for each in opened.runs] == ["0001"]
+    assert not list(out.glob("*.parquet"))
+    assert Results(out).runs == opened.runs
+    assert len(list(out.glob("*.parquet"))) == 3

@@ -42,6 +42,7 @@ def test_the_load_follows_layout_and_chill(do: Do, order: list[str]) -> None:
     [run] = run_directories(do())
     assert order == ["layout", "chill", "load"]
     assert read_plan(run).status == "finished"
+    assert read_plan(run).extra["cold"] is True
     assert (run / "layout-command.txt").read_text() != (run / "command.txt").read_text()
     assert read_plan(run).command[-1] == "job.fio"
 

@@ -13,8 +13,8 @@ from iolab.errors import RunError, StudyError
 from iolab.hosts.fake import FakeHost, FakeProgram
 from iolab.results.derive import derive
 from iolab.results.evidence import read_plan, run_directories
+from iolab.results.journal import read_journal
 from iolab.run.interrupts import Interrupts
-from iolab.run.journal import read_journal
 from iolab.verdict import Level
 from support.acting import Listener, study_text
 

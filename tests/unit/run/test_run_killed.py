@@ -11,9 +11,10 @@ import pytest
 
 from iolab.hosts.fake import FakeHost
 from iolab.results.evidence import run_directories
+from iolab.results.journal import read_journal
 from iolab.results.manifest import write_manifest
 from iolab.run import execute
-from iolab.run.journal import Journal, read_journal
+from iolab.run.journal import Journal
 from support.acting import Listener, study_text
 from support.resuming import BOOT, Do, Killed, agreed, names, stop_after
 

@@ -14,8 +14,9 @@ import pytest
 
 from iolab.hosts.base import Process
 from iolab.hosts.fake import FakeHost, FakeProgram
+from iolab.results.journal import FILE, read_journal
 from iolab.results.lock import lock
-from iolab.run.journal import FILE, Journal, read_journal
+from iolab.run.journal import Journal
 from iolab.run.starts import Starts
 from support.acting import Listener, study_text
 from support.resuming import BOOT, Do, Killed, agreed, names, stop_after

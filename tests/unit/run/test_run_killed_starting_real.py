@@ -15,7 +15,7 @@ from iolab.hosts.base import Process
 from iolab.hosts.local import LocalHost
 from iolab.hosts.ssh import SshHost, SshOptions
 from iolab.results.evidence import read_plan, run_directories
-from iolab.run.journal import read_journal
+from iolab.results.journal import read_journal
 from iolab.run.starts import Starts
 from iolab.run.study import run_study
 from support.acting import study_text

@@ -12,7 +12,8 @@ from iolab.errors import RunError, UsageError
 from iolab.hosts.base import Completed
 from iolab.hosts.fake import FakeHost, FakeProgram
 from iolab.results.evidence import read_environment, read_plan, run_directories
-from iolab.run.journal import Journal, read_journal
+from iolab.results.journal import read_journal
+from iolab.run.journal import Journal
 from iolab.targets.made import Made
 from support.acting import Listener, fake_host, study_text
 from support.resuming import Do, Killed, agreed, names, stop_after

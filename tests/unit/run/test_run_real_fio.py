@@ -16,7 +16,7 @@ from iolab.errors import RunError
 from iolab.hosts.local import LocalHost
 from iolab.results.derive import derive
 from iolab.results.evidence import read_plan, run_directories
-from iolab.run.journal import read_journal
+from iolab.results.journal import read_journal
 from iolab.run.study import run_study
 from iolab.verdict import Level
 from support.acting import Listener, study_text

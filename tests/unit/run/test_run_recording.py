@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from iolab.run.study import run_study
 from iolab.study.load import load_study
 from iolab.verdict import Level
 from support.acting import Listener, fake_host, study_text
+from support.clocks import SetClock
 
 PLUGINS = {name: registry.load("source", name) for name in ("diskstats", "block", "syscall")}
 
@@ -50,6 +52,76 @@ def test_a_recorder_that_can_not_be_spoken_to_is_said_and_harms_nothing(tmp_path
     assert "no recorder listens" in found["problem"]
     assert "no recorder listens" in notes[0]
     recorder.stop()
+
+
+class OwnTime:
+    """A recorder whose time goes on whatever the machine's clock is set to."""
+
+    def __init__(self, clock: SetClock) -> None:
+        self.clock, self._start = clock, clock.realtime_ns()
+        self.marks: list[dict[str, Any]] = []
+        self.takes, self.silent = 0.0, False
+
+    @property
+    def now_ns(self) -> int:
+        return self._start + round(self.clock.monotonic() * 1e9)
+
+    def say(self, directory: Path, words: dict[str, Any], *, timeout: float = 10.0) -> dict[str, Any]:
+        if self.silent:
+            raise RunError("no recorder listens")
+        self.clock.sleep(self.takes)
+        if words["word"] == "mark":
+            self.marks.append(words)
+            return {"ok": True}
+        return {"ok": True, "now_ns": self.now_ns, "ahead_ns": self.now_ns - self.clock.realtime_ns(), "events": {"block": 1}}
+
+
+HOUR = 3600 * 10**9
+
+
+@pytest.mark.parametrize(("before", "within", "window", "told"), [
+    (0, 0, (11, 69), 0),  # the clock was not set
+    (HOUR, 0, (11, 69), HOUR),  # set back before the run
+    (0, HOUR, (11, 69), 0),  # within it, its window told by the clock of its begin
+    (0, HOUR, (11 - 3600, 69 - 3600), HOUR),  # or of its end
+    (HOUR, HOUR, None, HOUR),
+])
+def test_a_run_is_marked_by_the_recordings_time(before: int, within: int, window: tuple[int, int] | None, told: int, tmp_path: Path,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SetClock()
+    own, start = OwnTime(clock), clock.realtime_ns()
+    monkeypatch.setattr("iolab.run.recording.say", own.say)
+    recorder = StudyRecorder(Wanted(("block",), (), ()), fake_host(), clock, tmp_path, {}, pytest.fail)
+    clock.sleep(10)
+    clock.set_ahead(-before / 10**9)
+    recorder.begin()
+    clock.sleep(30)
+    clock.set_ahead(-within / 10**9)
+    clock.sleep(30)
+    # the end of the load is not when the recorder had time to answer
+    own.takes = 2.0
+    shown = None if window is None else (start - before + window[0] * 10**9, start - before + window[1] * 10**9)
+    found = recorder.end("0001-ab", shown, {"variant": "v"})
+    span = (start + 10 * 10**9, start + 70 * 10**9)
+    assert (found["from_ns"], found["until_ns"], found.get("ahead_ns", 0)) == (*span, told)
+    [mark] = own.marks
+    assert (mark["from_ns"], mark["until_ns"], mark["own"]) == (*span, True)
+    assert mark["facts"].get("window") == (None if window is None else [start + 11 * 10**9, start + 69 * 10**9])
+
+
+def test_a_run_whose_begin_no_recorder_heard_is_marked_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SetClock()
+    own, start = OwnTime(clock), clock.realtime_ns()
+    monkeypatch.setattr("iolab.run.recording.say", own.say)
+    recorder = StudyRecorder(Wanted(("block",), (), ()), fake_host(), clock, tmp_path, {}, lambda words: None)
+    clock.set_ahead(-3600)
+    own.silent = True
+    recorder.begin()
+    clock.sleep(60)
+    own.silent = False
+    found = recorder.end("0001-ab", None, {})
+    assert "no recorder listens" in found["problem"]
+    assert [(mark["from_ns"], mark["until_ns"]) for mark in own.marks] == [(start, start + 60 * 10**9)]
 
 
 def judged(**recording: object) -> list[tuple[str, Level, str]]:

@@ -11,10 +11,10 @@ import pytest
 from iolab.errors import ResultsError, RunError, UsageError
 from iolab.hosts.fake import FakeHost
 from iolab.results.evidence import read_plan, run_directories
+from iolab.results.journal import read_journal
 from iolab.results.manifest import Manifest, write_manifest
 from iolab.run import execute
 from iolab.run.interrupts import Interrupts
-from iolab.run.journal import read_journal
 from iolab.study.adapt import Changes
 from support.acting import Listener, study_text
 from support.resuming import Do, agreed, names, stop_after

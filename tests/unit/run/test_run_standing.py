@@ -48,7 +48,7 @@ def test_runs_to_come_are_told_wherever_the_study_is_read(do: Do, capsys: pytest
     assert run(["show", str(out)]) == 0
     assert f"\nmissing   {TO_COME}\n" in capsys.readouterr().out
     assert run(["show", str(out), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["standing"] == {"planned": 8, "to_come": 5, "gone": []}
+    assert json.loads(capsys.readouterr().out)["standing"] == {"planned": 8, "to_come": 5, "gone": [], "unknown": []}
     assert run(["compare", str(out)]) == 0
     assert f"note: {TO_COME}" in capsys.readouterr().out
     assert run(["compare", str(out), "--knee"]) == 0
@@ -87,3 +87,46 @@ def test_what_was_set_aside_counts_as_to_come(do: Do, host: FakeHost) -> None:
     with (out / FILE).open("a") as file:
         file.write(json.dumps({"event": "aside", "run": last.name}) + "\n")
     assert Results(out).standing == Standing(8, 1)
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, json.dumps({"event": "planned", "run": "9" * 5000 + "-x"}), "\x00", "1e999"],
+                         ids=["deep", "long", "nothing", "number"])
+def test_a_damaged_line_costs_itself(line: str, do: Do) -> None:
+    out = do()
+    killed_after(out, 3)
+    with (out / FILE).open("a") as file:
+        file.write(f"{line}\n")
+    assert Results(out).standing == Standing(8, 5)
+
+
+def test_without_a_journal_that_can_be_read_nobody_knows_what_is_missing(do: Do, capsys: pytest.CaptureFixture[str]) -> None:
+    out = do()
+    (out / FILE).unlink()
+    (out / FILE).mkdir()
+    words = f"whether all planned runs are there is not known: {out / FILE}: can't be read: Is a directory"
+    assert run(["show", str(out)]) == 0
+    assert f"\nmissing   {words}\n" in capsys.readouterr().out
+    assert run(["compare", str(out)]) == 0
+    assert f"note: {words}" in capsys.readouterr().out
+    write_hosts(out.parent, Hosts({out.name: "local"}))
+    both = Results(out.parent).standing
+    assert both is not None
+    assert (both.planned, both.words()) == (0, [words])
+
+
+@pytest.mark.parametrize("name", ["run.json", "environment.json", "target.json", "marks.jsonl", "log_ios.json"])
+def test_a_damaged_file_of_a_run_is_no_harm_to_others(name: str, do: Do, capsys: pytest.CaptureFixture[str]) -> None:
+    out = do()
+    others = {each.id: each.verdict for each in Results(out).runs[1:]}
+    (next(run_directories(out)) / name).write_text("[" * 100_000 + "\n")
+    assert run(["show", str(out), "--format", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 8
+    assert {each.id: each.verdict for each in Results(out).runs[1:]} == others
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "hosts.json"])
+def test_what_says_what_it_is_must_be_whole(name: str, do: Do, capsys: pytest.CaptureFixture[str]) -> None:
+    out = do()
+    (out / name).write_text("[" * 100_000)
+    assert run(["show", str(out)]) == 3
+    assert "nested too deep" in capsys.readouterr().err

@@ -15,10 +15,10 @@ from iolab.errors import ResultsError, RunError, StudyError, UsageError
 from iolab.hosts.base import Completed
 from iolab.hosts.fake import FakeHost
 from iolab.results.evidence import read_environment, read_plan, run_directories
+from iolab.results.journal import read_journal
 from iolab.results.lock import lock
 from iolab.results.manifest import read_manifest
 from iolab.run.interrupts import Interrupts
-from iolab.run.journal import read_journal
 from iolab.run.study import run_study
 from support.acting import Listener, study_text, write_result
 

@@ -10,11 +10,14 @@ import pytest
 from iolab import registry
 from iolab.hosts.local import LocalHost
 from iolab.results.open import Results
+from iolab.results.steps import read_steps
 from iolab.run.study import run_study
 from iolab.study.adapt import Changes
 from iolab.study.load import Study, load_study
 from iolab.verdict import Level
 from iolab.workloads.fio import FioWorkload
+from support.disks import attached, need_loops
+from support.waiting import until
 
 ROOT = Path(__file__).parents[3]
 STUDIES = sorted((ROOT / "studies").glob("*.toml"))
@@ -27,7 +30,8 @@ def study(request: pytest.FixtureRequest) -> Study:
 
 def test_those_that_were_promised_are_there() -> None:
     assert {path.stem for path in STUDIES} >= {
-        "quickstart", "openzfs-447-max-rate", "openzfs-447-fixed-rate", "write-throttle-4045", "compressibility", "step-load", "picture"}
+        "quickstart", "openzfs-447-max-rate", "openzfs-447-fixed-rate", "write-throttle-4045", "compressibility", "step-load", "picture",
+        "parallel-allocators-9112", "file-sets", "disks-one-by-one"}
 
 
 def test_it_loads_and_says_what_it_is_and_how_to_run_it(study: Study) -> None:
@@ -84,7 +88,7 @@ REDUCED = {"options.size": "8m"}
 
 def test_any_of_them_that_fio_drives_can_be_made_small(study: Study) -> None:
     if study.cells[0].workload_kind != "fio":
-        pytest.skip("a picture has no fio options")
+        pytest.skip("its load is no fio option of the study")
     # a study that does something at a time can't be shorter than that
     seconds = max([16.0, *(action.at + 10 for action in study.actions)])
     small = load_study(study.file, Changes(runtime=f"{seconds:g}s", repetitions=1, workload=REDUCED))
@@ -104,3 +108,15 @@ def test_the_447_study_runs_reduced(fio: str, tmp_path: Path) -> None:
     assert run.verdict.level is not Level.INVALID, [reason.text for reason in run.verdict.reasons]
     assert run.value("write.iops") > 0
     assert run.options["sync"] == "1"
+
+
+@pytest.mark.real
+def test_disks_join_one_by_one_with_reads_of_their_own(fio: str, tmp_path: Path) -> None:
+    need_loops("losetup")
+    changes = Changes(runtime="8s", workload=REDUCED, target={"loop.size": "8m"})
+    run, = Results(run_study(ROOT / "studies" / "disks-one-by-one.toml", tmp_path / "out", changes=changes)).runs
+    steps = read_steps(run)
+    assert [step.levels["devices"] for step in steps] == [1, 2, 3, 4]
+    for step in steps:
+        assert step.value("read.iops") == pytest.approx(200 * int(step.levels["devices"]), rel=0.4)
+    until(lambda: attached(tmp_path) == [], "loop devices to be detached")

@@ -36,6 +36,8 @@ def _text(curves: Curves) -> str:
     reasons = dict.fromkeys(f"{_name(curves, curve)}: {what}: {result.reason}" for curve in curves.curves
                             for what, result in (("no clear knee", curve.knee), ("no fit", curve.usl)) if hasattr(result, "reason"))
     lines += ["", *reasons] if reasons else []
+    if any(_beyond(curve.usl) for curve in curves.curves):
+        lines += ["", f"* beyond the highest {curves.load} that was measured: extrapolated"]
     for equal in curves.equal:
         lines += _equal(curves, equal)
     lines += ["", *(f"note: {warning.text}" for warning in curves.warnings)] if curves.warnings else []
@@ -57,12 +59,15 @@ def _row(curves: Curves, curve: Curve) -> list[str]:
         fields += ["no clear knee", "", "", ""]
     if isinstance(fit, UslFit):
         peak = "none" if fit.peak_concurrency is None else format_number(fit.peak_concurrency, 3)
-        beyond = "*" if fit.peak_concurrency is not None and fit.peak_concurrency > fit.highest else ""
-        fields += [peak + beyond, _parameter(fit.sigma, fit.sigma_error), _parameter(fit.kappa, fit.kappa_error),
+        fields += [peak + "*" * _beyond(fit), _parameter(fit.sigma, fit.sigma_error), _parameter(fit.kappa, fit.kappa_error),
                    f"{100 * fit.relative_error:.1f} %"]
     else:
         fields += ["no fit", "", "", ""]
     return fields
+
+
+def _beyond(fit: object) -> bool:
+    return isinstance(fit, UslFit) and fit.peak_concurrency is not None and fit.peak_concurrency > fit.highest
 
 
 def _parameter(value: float, error: float | None) -> str:

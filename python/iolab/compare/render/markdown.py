@@ -25,14 +25,14 @@ class MarkdownRenderer:
     def render(self, comparison: Comparison, *, precision: int | None = None) -> str:
         """Heading, tables, notes."""
         scale = scale_for(comparison, precision)
-        lines = [f"### {_escape(title_text(comparison, scale))}"]
+        lines = [f"### {escaped(title_text(comparison, scale))}"]
         for table in comparison.table_levels:
             for variant in comparison.variants[1:] or comparison.variants:
                 heading = axis_text(comparison.tables, table)
-                lines += ["", *([f"#### {_escape(heading)}", ""] if heading else []), *_table(comparison, table, variant, precision)]
+                lines += ["", *([f"#### {escaped(heading)}", ""] if heading else []), *_table(comparison, table, variant, precision)]
         closing = closing_lines(comparison)
         if closing:
-            lines += ["", *(f"{_escape(line)}  " for line in closing)]
+            lines += ["", *(f"{escaped(line)}  " for line in closing)]
         return "\n".join(lines) + "\n"
 
 
@@ -41,7 +41,7 @@ def _table(comparison: Comparison, table: Key, variant: str, precision: int | No
     single = variant == comparison.baseline
     names = [*comparison.rows, *comparison.cols]
     heads = [*names, variant] if single else [*names, comparison.baseline, variant, "change", "interval", "test"]
-    lines = [f"| {' | '.join(map(_escape, heads))} |", f"|{'|'.join(['---:'] * len(heads))}|"]
+    lines = [f"| {' | '.join(map(escaped, heads))} |", f"|{'|'.join(['---:'] * len(heads))}|"]
     for col in comparison.col_levels:
         for row in comparison.row_levels:
             base = comparison.cell(table, row, col, comparison.baseline)
@@ -53,7 +53,7 @@ def _table(comparison: Comparison, table: Key, variant: str, precision: int | No
             rest = values[:1] if single else [*values, change_text(change, comparison, precision),
                                               interval_text(change, comparison, precision), test_text(change)]
             fields = [*(key_text((level,)) for level in (*row, *col)), *rest]
-            lines.append(f"| {' | '.join(map(_escape, fields))} |")
+            lines.append(f"| {' | '.join(map(escaped, fields))} |")
     for summary in comparison.summaries:
         if summary.table == table and summary.variant == variant and not single:
             place = axis_text(comparison.cols, summary.col)
@@ -61,9 +61,10 @@ def _table(comparison: Comparison, table: Key, variant: str, precision: int | No
             over = f"{kind} over {summary.cells} of {summary.of} cells{f', {place}' if place else ''}"
             fields = [over, *[""] * (len(names) - 1), "", "", change_text(summary.change, comparison, precision),
                       interval_text(summary.change, comparison, precision), ""]
-            lines.append(f"| {' | '.join(map(_escape, fields))} |")
+            lines.append(f"| {' | '.join(map(escaped, fields))} |")
     return lines
 
 
-def _escape(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text that stays as it is within a table of Markdown."""
     return text.replace("|", "\\|").replace("~", "\\~")

@@ -11,7 +11,8 @@ from ..axes import axis_text
 from ..model import Cell, Comparison, Key
 from .grids import beside, grid
 from .json import as_json
-from .words import closing_lines, key_text, mark, marks, scale_for
+from .markdown import escaped
+from .words import cell_scale, closing_lines, key_text, mark, marks
 
 FORMATS = ("text", "markdown", "csv", "json")
 
@@ -36,13 +37,13 @@ Field = Callable[[Key, Key, Key, str], str]
 
 
 def _field(first: Comparison, second: Comparison, precision: int | None) -> Field:
-    digits = 0 if precision is None else precision
+    scales = {id(comparison): cell_scale(comparison, precision) for comparison in (first, second)}
 
     def side(comparison: Comparison, cell: Cell | None) -> str:
         if cell is None or cell.estimate.value is None:
             return "—"
-        scale = scale_for(comparison, digits)
-        return f"{scale.value(cell.estimate.value)} {scale.symbol}{mark(cell, marks(comparison))}".rstrip()
+        scale = scales[id(comparison)]
+        return f"{scale.brief(cell.estimate.value)} {scale.symbol}{mark(cell, marks(comparison))}".rstrip()
 
     def text(table: Key, row: Key, col: Key, variant: str) -> str:
         pair = first.cell(table, row, col, variant), second.cell(table, row, col, variant)
@@ -51,22 +52,28 @@ def _field(first: Comparison, second: Comparison, precision: int | None) -> Fiel
     return text
 
 
-def _heads(comparison: Comparison) -> list[str]:
-    return [f"{' '.join(comparison.rows)} \\ {' '.join(comparison.cols)}", *(key_text(col) for col in comparison.col_levels)]
+def _heads(first: Comparison, second: Comparison) -> list[str]:
+    rows = " ".join(first.rows)
+    if not first.cols:
+        return [rows, f"{first.metric.name} @ {second.metric.name}"]
+    return [f"{rows} \\ {' '.join(first.cols)}", *(key_text(col) for col in first.col_levels)]
 
 
 def _body(comparison: Comparison, table: Key, variant: str, field: Field) -> list[list[str]]:
     return [[key_text(row), *(field(table, row, col, variant) for col in comparison.col_levels)] for row in comparison.row_levels]
 
 
-def _text(first: Comparison, second: Comparison, field: Field) -> str:
-    lines = [f"{first.metric.title} @ {second.metric.title}"]
+def _title(first: Comparison, second: Comparison) -> str:
     fixed = axis_text(first.fixed.keys(), tuple(first.fixed.values()))
-    lines[0] += f", {fixed}" if fixed else ""
+    return f"{first.metric.title} @ {second.metric.title}{f', {fixed}' if fixed else ''}"
+
+
+def _text(first: Comparison, second: Comparison, field: Field) -> str:
+    lines = [_title(first, second)]
     for table in first.table_levels:
         heading = axis_text(first.tables, table)
         lines += ["", *([heading] if heading else [])]
-        blocks = [[variant, *grid([_heads(first), *_body(first, table, variant, field)])] for variant in first.variants]
+        blocks = [[variant, *grid([_heads(first, second), *_body(first, table, variant, field)])] for variant in first.variants]
         lines += beside(blocks)
     notes = _notes(first, second)
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
@@ -83,24 +90,29 @@ def _notes(first: Comparison, second: Comparison) -> list[str]:
 
 
 def _markdown(first: Comparison, second: Comparison, field: Field) -> str:
-    lines = [f"### {first.metric.title} @ {second.metric.title}"]
+    lines = [f"### {escaped(_title(first, second))}"]
     for table in first.table_levels:
         for variant in first.variants:
             heading = " ".join(part for part in (axis_text(first.tables, table), variant) if part)
-            lines += ["", f"#### {heading}", "", f"| {' | '.join(_heads(first))} |",
+            lines += ["", f"#### {escaped(heading)}", "", f"| {' | '.join(map(escaped, _heads(first, second)))} |",
                       f"|{'|'.join(['---:'] * (1 + len(first.col_levels)))}|"]
-            lines += [f"| {' | '.join(row)} |" for row in _body(first, table, variant, field)]
-    return "\n".join(lines) + "\n"
+            lines += [f"| {' | '.join(map(escaped, row))} |" for row in _body(first, table, variant, field)]
+    notes = _notes(first, second)
+    return "\n".join([*lines, *([""] if notes else []), *(f"{escaped(note)}  " for note in notes)]) + "\n"
 
 
 def _csv(first: Comparison, second: Comparison, field: Field) -> str:
-    """Unlike the other formats, a line per cell with both values in base units, unrounded."""
+    """Unlike the other formats, a line per cell with both values in base units, unrounded, each with its verdict and its footnotes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    names = [f"{comparison.metric.name} ({comparison.metric.unit})" for comparison in (first, second)]
-    writer.writerow([*first.tables, *first.rows, *first.cols, "variant", *names])
+    sides = (first, second)
+    names = [f"{side.metric.name} ({side.metric.unit})" for side in sides]
+    said = [f"{side.metric.name} {what}" for side in sides for what in ("verdict", "footnotes")]
+    writer.writerow([*first.tables, *first.rows, *first.cols, "variant", *names, *said])
     for cell in first.cells:
-        other = second.cell(cell.table, cell.row, cell.col, cell.variant)
-        values = [cell.estimate.value, None if other is None else other.estimate.value]
-        writer.writerow([*cell.table, *cell.row, *cell.col, cell.variant, *("" if value is None else repr(value) for value in values)])
+        pair = cell, second.cell(cell.table, cell.row, cell.col, cell.variant)
+        values = ["" if each is None or each.estimate.value is None else repr(each.estimate.value) for each in pair]
+        verdicts = [word for each in pair
+                    for word in (("", "") if each is None else (each.estimate.level.value, " ".join(each.footnotes)))]
+        writer.writerow([*cell.table, *cell.row, *cell.col, cell.variant, *values, *verdicts])
     return out.getvalue()

@@ -35,6 +35,16 @@ class Scale:
         shown = value / self.scale
         return format_number(shown) if self.precision is None else f"{shown:.{self.precision}f}"
 
+    def brief(self, value: float) -> str:
+        """A value for a crowded cell: 45, not 45.00, unless a precision was asked for."""
+        return short(value / self.scale, 4) if self.precision is None else self.value(value)
+
+
+def short(value: float, digits: int = 3) -> str:
+    """A number with at most `digits` significant digits, without zeros at its end: 0.09, 1.6, 12 000."""
+    text = format_number(value, digits)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
 
 def scale_for(comparison: Comparison, precision: int | None) -> Scale:
     """One unit for all values of a comparison: the asked or published one, else a readable one."""
@@ -42,6 +52,20 @@ def scale_for(comparison: Comparison, precision: int | None) -> Scale:
         return Scale(comparison.shown_unit, unit(comparison.shown_unit).scale, precision)
     values = [cell.estimate.value for cell in comparison.cells if cell.estimate.value is not None]
     return Scale(*readable_unit(values, comparison.metric.unit), precision)
+
+
+def cell_scale(comparison: Comparison, precision: int | None) -> Scale:
+    """As `scale_for`; for bytes the next smaller unit where that gives two to four digits: 1641 MiB/s, not 1.603 GiB/s.
+
+    Nobody reads 1.603 GiB as 1641 MiB, as one does 4.2 ms as 4200 µs.
+    """
+    chosen = scale_for(comparison, precision)
+    values = [cell.estimate.value for cell in comparison.cells if cell.estimate.value]
+    if comparison.shown_unit is None and comparison.metric.unit in ("B", "B/s") and values and min(values) / chosen.scale < 10:
+        smaller, step = readable_unit([0.999 * chosen.scale], comparison.metric.unit)
+        if step < chosen.scale and max(values) / step < 10_000:
+            return Scale(smaller, step, precision)
+    return chosen
 
 
 def change_text(change: Change | None, comparison: Comparison, precision: int | None = None) -> str:
@@ -64,7 +88,15 @@ def change_number(value: float, comparison: Comparison) -> float:
 def _signed(value: float, comparison: Comparison, precision: int | None) -> str:
     number = change_number(value, comparison)
     digits = precision if precision is not None else (1 if abs(number) < 1000 else 0)
-    return f"{number:+.{digits}f} {change_unit(comparison)}".rstrip()
+    return f"{signed(number, digits)} {change_unit(comparison)}".rstrip()
+
+
+def signed(number: float, digits: int) -> str:
+    """A number that bears its sign, grouped as `format_number` does from 10 000 on; what rounds to zero bears none."""
+    text = f"{number:+.{digits}f}"
+    if not float(text):
+        return text[1:]
+    return f"{text[0]}{format_number(abs(number))}" if digits == 0 and abs(number) >= 10_000 else text
 
 
 def interval_text(change: Change | None, comparison: Comparison, precision: int | None = None) -> str:
@@ -73,9 +105,22 @@ def interval_text(change: Change | None, comparison: Comparison, precision: int 
         return ""
     if change.low is None or change.high is None:
         return "no interval"
+    if precision is None and (factors := factors_text(change, comparison)):
+        return factors
     low, high = (change_number(end, comparison) for end in (change.low, change.high))
     digits = precision if precision is not None else (1 if max(abs(low), abs(high)) < 1000 else 0)
-    return f"[{low:+.{digits}f}, {high:+.{digits}f}]"
+    return f"[{signed(low, digits)}, {signed(high, digits)}]"
+
+
+def factors_text(change: Change, comparison: Comparison) -> str:
+    """`[x 0.011, x 250]`: the interval of a ratio that reaches beyond tenfold; empty for any other.
+
+    In per cent its lower end would round to an impossible -100.
+    """
+    if comparison.metric.change != "ratio" or change.low is None or change.high is None or _tells(change.high, comparison):
+        return ""
+    low, high = (short(1 + end, 2) for end in (change.low, change.high))
+    return f"[x {low}, x {high}]"
 
 
 def test_text(change: Change | None) -> str:

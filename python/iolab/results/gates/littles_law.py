@@ -37,7 +37,8 @@ class LittlesLawGate:
     """L = rate x mean latency against C = jobs x effective depth, closed loops only (Little 1961).
 
     L > 1.03 C is a unit or field error: INVALID. L < 0.97 C is time that jobs spend outside I/O: a note, and SUSPECT
-    only where the mean latency is at least 100 µs and neither a job saturates its CPU nor anyone the host's.
+    only where the mean latency is at least 100 µs and neither a job saturates its CPU nor anyone the host's. Of a set of
+    files it is never more than a note: they have to be opened, and some jobs are through before the others.
     """
 
     name = "littles-law"
@@ -47,7 +48,7 @@ class LittlesLawGate:
         found = in_flight(facts)
         if found is None or not facts.concurrency:
             return
-        saturated = max(facts.cpu, facts.host_busy or 0.0) >= SATURATED_CPU
+        saturated = max(facts.cpu, facts.host_busy or 0.0) >= SATURATED_CPU or "files" in facts.plan.extra
         reason = concurrency_reason(found[0], facts.concurrency, found[1], saturated)
         if reason is not None:
             yield reason

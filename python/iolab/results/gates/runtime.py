@@ -16,7 +16,8 @@ SLACK = 1.0
 
 
 class RuntimeGate:
-    """INVALID below 98 % of the asked runtime (unless the asked size was done by then), SUSPECT above 105 % and a second.
+    """INVALID below 98 % of the asked runtime (unless the asked size was done by then), SUSPECT above 105 % and a second; of a set
+    of files INVALID where it wasn't done within the runtime.
 
     An interrupted fio writes a healthy-looking rate over a shortened runtime; a straggler stretches the runtime of its
     group, and with it dilutes the rate (total I/Os over the longest job's time).
@@ -28,6 +29,10 @@ class RuntimeGate:
         """The measured runtime against the asked one."""
         asked, ran = facts.asked_runtime, facts.runtime
         if not asked or not facts.directions:
+            return
+        if "files" in facts.plan.extra:
+            if not facts.ended_by_size:
+                yield invalid("runtime", f"the files were not all done within {format_number(asked)} s", seconds=ran, asked_seconds=asked)
             return
         times = f"{format_number(ran)} s of {format_number(asked)} s"
         if ran < SHORT * asked:
