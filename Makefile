@@ -11,10 +11,9 @@ STAMPS := .stamps
 # tools that setup put into the environment (Node among them) come first; cargo may be in the user's own directory
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 
-RUST := Cargo.toml $(wildcard crates/*/Cargo.toml) $(wildcard crates/*/src/*.rs crates/*/src/*/*.rs)
+RUST := Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -type f)
 PROBE := python/iolab/_probe/iolab-probe
-WEB := $(wildcard web/*.json web/*.ts web/src/*.ts web/src/*.css web/src/*/*.ts web/src/*/*.tsx \
-       web/src/*/*/*.ts web/src/*/*/*.tsx web/src/*/*/*.css)
+WEB := web/.npmrc $(wildcard web/*.json web/*.ts) $(shell find web/src -type f)
 BUNDLE := python/iolab/report/static/report.js
 
 .PHONY: help

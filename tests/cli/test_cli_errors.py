@@ -65,6 +65,7 @@ def test_a_baseline_that_is_not_there(results: Path, capsys: pytest.CaptureFixtu
     ["compare", "{results}", "--format", "yaml"], ["compare", "{results}", "--where", "numjobs"], ["compare"], ["frobnicate"],
     ["import", "-o", "x"], ["import", "{results}", "-o", "x"], ["catalog", "planets"], ["compare", "{results}", "--precision", "x"],
     ["compare", "{results}", "--metric", "write.iops@write.iops", "--format", "benchstat"],
+    ["compare", "{results}", "--confidence", "nan"], ["compare", "{results}", "--confidence", "1"],
 ])
 def test_wrong_usage(results: Path, capsys: pytest.CaptureFixture[str], args: list[str]) -> None:
     code, line = failing(capsys, *(arg.replace("{results}", str(results)) for arg in args))

@@ -43,9 +43,21 @@ def failing(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str
 @pytest.mark.parametrize("y", ["latency", "offset", "size"])
 def test_the_terminal_shows_each_y(trace: Path, y: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = done(capsys, "heatmap", trace, "--y", y)
-    assert "job_lat.1.log: 4 000 I/Os over 2 s" in out
+    assert out.startswith(f"{y.title()} · job_lat.1.log: 4 000 I/Os over 2 s")
     assert "\033" not in out, "a pipe gets no colours"
     assert "I/Os in a cell" in out
+
+
+def test_the_source_that_was_asked_for_is_said(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done(capsys, "import", trace, "-o", tmp_path / "rec")
+    assert done(capsys, "heatmap", tmp_path / "rec", "--source", "fio").startswith("Latency · rec, fio: 4 000 I/Os over 2 s")
+
+
+def test_a_few_tiny_sizes_are_left_below_and_told(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace.write_text(trace.read_text() + "1, 100000, 0, 3, 0, 0\n")
+    assert "1 I/O below " in done(capsys, "heatmap", trace, "--y", "size")
+    assert "below" not in done(capsys, "heatmap", trace, "--y", "size", "--crop", "0")
+    assert "below" not in done(capsys, "heatmap", trace, "--y", "size", "--y-range", "1..1MiB")
 
 
 def test_colour_on_request(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,6 +63,17 @@ def test_on_a_recording_at_rest(place: Path, capsys: pytest.CaptureFixture[str])
     assert list(listed(place, capsys)) == ["io.ops[process=fio][latency]"]
 
 
+def test_a_list_has_the_order_that_is_asked_for(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["io.ops[latency]", "io.bytes[device]", "io.ops"]
+    assert run(["keep", "add", str(place), *names, "--backfill"]) == 0
+    rows = listed(place, capsys)
+    assert list(rows) == names
+    for order, expected in (("name", sorted(names)), ("size", sorted(names, key=lambda name: -rows[name]["bytes"])),
+                            ("cpu", sorted(names, key=lambda name: -rows[name]["cpu_ns"])), ("since", names)):
+        assert run(["keep", "list", str(place), "--sort", order, "--format", "json"]) == 0
+        assert [row["statistic"] for row in json.loads(capsys.readouterr().out)["statistics"]] == expected
+
+
 @pytest.mark.parametrize(("words", "code", "says"), [
     (["add", "{}", "io.opps"], 2, "did you mean 'io.ops'"), (["add", "{}", "io.ops", "io.ops"], 2, "is kept already"),
     (["drop", "{}", "io.ops"], 2, "is not kept"), (["drop", "{}"], 2, "Missing argument"),

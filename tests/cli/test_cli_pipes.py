@@ -64,13 +64,11 @@ def test_what_went_wrong_shows_in_the_exit_code_though_nobody_reads_it(tmp_path:
 
 CALLS = """
 import os, sys
-from iolab.cli import main, record
-from iolab.cli.options import say
+from iolab.cli import main
+from iolab.cli.telling import redraw, say
 class Group:
     def main(self, **_):
-        screen = record._Screen(None, None, False)
-        screen._tty = {tty}
-        screen._draw('a line') if screen._tty else say('a line')
+        redraw('a line') if {tty} else say('a line')
         say('words')
         say('more words')
         if {printed}:

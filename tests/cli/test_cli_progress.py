@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,16 @@ def test_hosts_side_by_side_are_named_and_one_that_ends_leaves_the_others_alone(
     assert "a: small: 8 runs in 2 blocks" in shown
     assert "a: stopped in 0:12: 1 run finished, 7 not done; results in out/a" in shown
     assert "b: run 1 of 8, block 1: plain numjobs=1: failed: exit code 1" in shown
+
+
+def test_names_of_variants_are_neither_colours_nor_what_a_terminal_obeys(study: Study, plan: Plan) -> None:
+    screen = console(terminal=True)
+    run = replace(plan.runs[0], cell=replace(plan.runs[0].cell, variant="[/x]\x1b[32m"))
+    with Bar(screen) as bar:
+        bar.planned(study, plan, Path("out"))
+        bar.started(run, "0001-x")
+        bar._progress.refresh()
+        bar.ended(run, "failed", "no \x9b2J", 0.0)
+    assert "block 1 of 2: [/x]\\x1b[32m numjobs=1" in text_of(screen)
+    assert "[/x]\\x1b[32m numjobs=1: failed: no \\x9b2J" in text_of(screen)
+    assert "\x1b[32m" not in text_of(screen)

@@ -53,3 +53,14 @@ def test_mistakes_are_told_in_a_line(results: Path, tmp_path: Path, capsys: pyte
     assert run(["compare", str(results), "--published", str(tmp_path / "none.csv")]) == 2
     assert run(["report", str(results), "--published", str(tmp_path / "none.csv")]) == 2
     assert capsys.readouterr().err.count("can't be read") == 2
+
+
+def test_a_report_has_one_unit_for_a_metric(root: Path, tmp_path: Path) -> None:
+    assert run(["import", "--table", str(root / "studies/published/zfs-write-compressibility.csv"), "-o", str(tmp_path / "results")]) == 0
+    payload, _ = assemble(Results(tmp_path / "results"))
+    [section] = [one for one in payload.sections if one.name == "write.bw"]
+    [column] = [one for one in payload.runs.columns if one.key == "write.bw"]
+    assert section.unit == column.unit == "MiB/s"
+    said = [sentence.text for part in payload.summary for sentence in part.sentences if sentence.section == "write.bw"]
+    assert all("MiB/s" in text and "GiB/s" not in text for text in said)
+    assert said

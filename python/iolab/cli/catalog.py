@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .options import PATH, format_option
+from .telling import tell, tell_json
 
 if TYPE_CHECKING:
     from ..statistics.catalogue import Entry
@@ -33,7 +33,7 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
     if kind == "statistics":
         rows = _statistics(path)
         if style == "text":
-            click.echo("\n".join(_statistic_lines(rows)))
+            tell(*_statistic_lines(rows))
             return
     elif kind is None:
         rows = [{"name": name} for name in KINDS]
@@ -44,22 +44,26 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
     else:
         rows = _plugins(kind.removesuffix("s"))
     if style == "json":
-        click.echo(json.dumps({"schema": 1, "kind": "catalog", "of": kind, "entries": rows}, indent=1, ensure_ascii=False))
+        tell_json({"schema": 1, "kind": "catalog", "of": kind, "entries": rows})
         return
     width = max(len(row["name"]) for row in rows)
     for row in rows:
-        click.echo(f"{row['name']:{width}}  {'  '.join(str(value) for key, value in row.items() if key != 'name' and value)}".rstrip())
+        tell(f"{row['name']:{width}}  {'  '.join(str(value) for key, value in row.items() if key != 'name' and value)}".rstrip())
 
 
 def _statistics(path: Path | None) -> list[dict[str, Any]]:
     from ..statistics.catalogue import CATALOGUE
 
     if path is not None:
+        from ..recording.trace import Trace
         from ..statistics.available import available
         from .events import open_path
 
+        opened = open_path(path)
+        has = opened.summary().has if isinstance(opened, Trace) and opened.detect() else None
         return [_statistic(each.entry, {"answered_by": each.source or None, "why_not": each.why_not or None,
-                                        "answered_breakdowns": list(each.breakdowns)}) for each in available(open_path(path))]
+                                        "answered_breakdowns": list(each.breakdowns), "lacking": dict(each.lacking)})
+                for each in available(opened, has)]
     refusals = _refusals()
     return [_statistic(entry, _recordable(entry, refusals)) for entry in CATALOGUE.values()]
 
@@ -115,6 +119,8 @@ def _statistic_lines(rows: list[dict[str, Any]]) -> list[str]:
         told = row.get("answered_breakdowns") or row["breakdowns"]
         found += [f"{row['name']:{width}}  [{row['unit'] or 'number'}] {row['about']}",
                   f"{'':{width}}  from {origin}, {state}{'; by ' if told else ''}{', '.join(told)}"]
+        if row.get("lacking"):
+            found.append(f"{'':{width}}  not by {', '.join(row['lacking'])}: what was recorded does not tell them")
     return found
 
 

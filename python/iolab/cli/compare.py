@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import PATH, format_option, open_results, results_argument
+from .telling import tell_as
 
 if TYPE_CHECKING:
     from ..compare.axes import Where
@@ -20,6 +22,13 @@ FORMATS = ("text", "csv", "json", "markdown", "benchstat")
 
 def _names(_: click.Context, __: click.Parameter, value: str | None) -> list[str] | None:
     return None if value is None else [name.strip() for name in value.split(",") if name.strip()]
+
+
+def _number(_: click.Context, __: click.Parameter, value: float) -> float:
+    # neither below a range nor above it
+    if math.isnan(value):
+        raise click.BadParameter("nan is no number.")
+    return value
 
 
 @click.command("compare")
@@ -36,10 +45,12 @@ def _names(_: click.Context, __: click.Parameter, value: str | None) -> list[str
               "it does at equal throughput and at equal latency.")
 @click.option("--windows", is_flag=True, help="Compare the windows before and after the marks of actions, within each run.")
 @click.option("--steps", is_flag=True, help="Compare the steps of loads that rise within a run, each as a cell.")
-@click.option("--published", type=PATH, metavar="TABLE.csv", help="Hold the cells beside a published table: the rank correlation with it.")
+@click.option("--published", type=PATH, metavar="TABLE.csv[:FACTOR=LEVEL]",
+              help="Hold the cells beside a published table (or a level of it): the rank correlation with it.")
 @click.option("--unit", help="Unit to write values in, such as us or MiB/s. Default: a readable one.")
 @click.option("--precision", type=click.IntRange(0, 15), help="Digits after the point.")
-@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True, help="Of every interval.")
+@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True,
+              callback=_number, help="Of every interval.")
 @format_option(*FORMATS)
 def command(path: Path, metric: str | None, baseline: str | None, rows: list[str] | None, cols: list[str] | None,
             tables: list[str] | None, ignore: list[str] | None, where: tuple[str, ...], knee: bool, windows: bool, steps: bool,
@@ -73,7 +84,7 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
     elif steps:
         runs = results.step_runs()
     if knee:
-        click.echo(_knees(runs, metric, base, rows, conditions, style, notes), nl=False)
+        tell_as(style, _knees(runs, metric, base, rows, conditions, style, notes))
         return
 
     def compared(name: str, in_unit: str | None) -> Comparison:
@@ -87,7 +98,7 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
         text = render_matrix(compared(first, units[0] or None), compared(second, units[1] or None), style, precision=precision)
     else:
         text = load("renderer", style)().render(compared(chosen, unit), precision=precision)
-    click.echo(text, nl=False)
+    tell_as(style, text)
 
 
 def _knees(runs: list[Run], metric: str | None, baseline: str | None, rows: list[str] | None, where: Where, style: str,

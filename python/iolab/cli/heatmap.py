@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from .events import name_of, open_path, span_of
-from .options import PATH, say
+from .options import PATH
+from .telling import say, tell_drawn
 
 if TYPE_CHECKING:
     from ..heatmap.figure import Named
@@ -39,7 +40,7 @@ COLUMNS = {".png": 2000, ".svg": 2000, ".html": 2000}
 @click.option("--where", "where", multiple=True, metavar="CONDITION",
               help="Keep only these I/Os: 'op=write,device=sda', 'latency>=10ms', 'size=8KiB..64KiB'; may be given again.")
 @click.option("--crop", metavar="SHARE", help="Leave this share of the I/Os above the map: 0, 0.01%, 0.1%, 1%, 5%. "
-              "Default: 0.1% where y is linear, 0 where it is logarithmic or an offset.")
+              "Default: 0.1% where y is linear, 0 where it is logarithmic or an offset; of sizes on a logarithmic axis 0.1% below.")
 @click.option("--y-range", metavar="LOW..HIGH", help="The part of y to show, with units: 0..10ms, 4KiB..1MiB.")
 @click.option("--y-scale", type=click.Choice(("log", "linear")), help="Default: linear for offsets, else log.")
 @click.option("--color", type=click.Choice(("rank", "log", "linear")), default="rank", show_default=True,
@@ -78,11 +79,12 @@ def command(paths: tuple[Path, ...], ys: str, output: Path | None, where: tuple[
     read = partial(_read, conditions=conditions, source=source, weight=weight, spans=_spans(made, other, start, end))
     width, height = shutil.get_terminal_size((100, 40))
     wanted = COLUMNS.get(suffix, 8 * max(10, width - 11))
-    label = name_of(paths[0]) if len(paths) == 1 else f"{name_of(paths[0])} and {len(paths) - 1} more"
+    whose = f", {source}" if source else ""
+    label = (name_of(paths[0]) if len(paths) == 1 else f"{name_of(paths[0])} and {len(paths) - 1} more") + whose
     groups = []
     for y in kinds:
         view = _view(y, crop, y_range, y_scale, color)
-        groups.append((view, _maps([(label, made), *((name_of(each.path), [each]) for each in other)], y, view, wanted, read,
+        groups.append((view, _maps([(label, made), *((name_of(each.path) + whose, [each]) for each in other)], y, view, wanted, read,
                                    parts=suffix == ".html", before=against is None or start is not None)))
     if suffix == ".html":
         assert output is not None
@@ -136,7 +138,7 @@ def _view(y: Y, crop: str | None, y_range: str | None, y_scale: Literal["log", "
         share = parse_quantity(crop, "share")
         if not 0 <= share < 1:
             raise UsageError(f"'{crop}' is no share to leave out", where="--crop", hint="such as 0, 0.1% or 5%")
-    return View(scale, share, low, high, color)
+    return View(scale, share, low, high, color) if crop is None else View(scale, share, low, high, color, tail=0)
 
 
 def _spans(made: list[Events], other: list[Events], start: str | None, end: str | None) -> dict[int, tuple[int | None, int | None]]:
@@ -225,7 +227,7 @@ def _terminal(groups: list[tuple[View, list[Named]]], width: int, height: int, *
     layout = layout_of(width, max(height - 2, 16 * count), count, mode)
     for view, maps in groups:
         for panel in panels(maps, view, layout, percentiles=percentiles, difference=len(maps) > 1):
-            click.echo("\n".join(draw(panel, layout, mode, colours)), color=mode != "text")
+            tell_drawn(draw(panel, layout, mode, colours), coloured=mode != "text")
 
 
 def _write(output: Path, content: bytes) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from .options import say
+from .telling import say
 
 
 def are_traces(paths: Sequence[Path], described: bool) -> bool:

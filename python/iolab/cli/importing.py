@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from .options import PATH, command_line, output_option, say
+from .options import PATH, command_line, output_option
+from .telling import say
 
 
 @click.command("import")

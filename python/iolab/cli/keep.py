@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,13 +10,18 @@ from typing import Any, TypeVar
 
 import click
 
-from .options import PATH, bytes_of, format_option, say, seconds_of
+from .options import PATH, bytes_of, format_option, seconds_of
 from .record_words import lasting
+from .telling import say, tell, tell_json
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Rows = Sequence[dict[str, Any]]
 
 _SECOND = 10**9
+
+_ORDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "since": lambda row: math.inf if row["since_ns"] is None else row["since_ns"], "size": lambda row: -row["bytes"],
+    "cpu": lambda row: -row["cpu_ns"], "name": lambda row: row["statistic"]}
 
 
 def _directory(function: Decorated) -> Decorated:
@@ -41,12 +46,15 @@ def command() -> None:
 
 @command.command("list")
 @_directory
+@click.option("--sort", type=click.Choice(tuple(_ORDERS)),
+              help="The oldest, the largest, the costliest first, or by name. Default: as they were added.")
 @format_option("text", "json")
-def list_(directory: Path, style: str) -> None:
+def list_(directory: Path, sort: str | None, style: str) -> None:
     """What is kept: since when, how large, what it costs, how far back each tier goes."""
     from ..statistics.kept.manage import listed
 
-    _show(listed(directory), style)
+    rows = listed(directory)
+    _show(rows if sort is None else sorted(rows, key=_ORDERS[sort]), style)
 
 
 @command.command()
@@ -148,7 +156,7 @@ def limits(directory: Path, size: str | None, share: str | None, ages: tuple[str
         wanted["retention"] = dict(_age(words) for words in ages)
     found = limit(directory, wanted) if wanted else held(directory)
     if style == "json":
-        click.echo(json.dumps({"schema": 1, "kind": "keep-limits", **found}, indent=1))
+        tell_json({"schema": 1, "kind": "keep-limits", **found})
         return
     _show_limits(found)
     if found["pending"]:
@@ -181,7 +189,7 @@ def _show_limits(found: dict[str, Any]) -> None:
              ("CPU", "any" if share is None else f"{format_number(share * 100, 3)} % of all CPU time, over a minute"),
              *((tier, lasting(seconds)) for tier, seconds in found["retention"].items())]
     for name, words in lines:
-        click.echo(f"{name:4}  {words}")
+        tell(f"{name:4}  {words}")
 
 
 def _changed(rows: Rows, style: str) -> None:
@@ -192,7 +200,7 @@ def _changed(rows: Rows, style: str) -> None:
 
 def _show(rows: Rows, style: str) -> None:
     if style == "json":
-        click.echo(json.dumps({"schema": 1, "kind": "kept", "statistics": list(rows)}, indent=1, ensure_ascii=False))
+        tell_json({"schema": 1, "kind": "kept", "statistics": list(rows)})
         return
     if not rows:
         say("nothing is kept; iolab keep add DIR STATISTIC begins")
@@ -200,12 +208,12 @@ def _show(rows: Rows, style: str) -> None:
     table = [("statistic", "state", "since", "size", "CPU", "rows", "1s", "1m", "1h"), *map(_line, rows)]
     widths = [max(len(line[place]) for line in table) for place in range(len(table[0]))]
     for line in table:
-        click.echo("  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip())
+        tell("  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip())
     for row in rows:
         if row["why"]:
-            click.echo(f"{row['statistic']}: {row['why']}")
+            tell(f"{row['statistic']}: {row['why']}")
         for first, until in row["gaps"]:
-            click.echo(f"{row['statistic']}: not kept from {_when(first)} to {_when(until) if until is not None else 'now'}")
+            tell(f"{row['statistic']}: not kept from {_when(first)} to {_when(until) if until is not None else 'now'}")
 
 
 def _line(row: dict[str, Any]) -> tuple[str, ...]:

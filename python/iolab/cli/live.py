@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import say
 from .record import command as record
+from .telling import say
 from .view import announce, listening, serving_options
 
 if TYPE_CHECKING:

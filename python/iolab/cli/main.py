@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from .options import hush, say
+from .telling import hush, say, tell
 
 COMMANDS = {
     "run": ("run", "make", "Do a study: every cell of it, block by block, with what watches it."),
@@ -82,7 +82,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
         from .. import __version__
 
-        click.echo(f"iolab {__version__}")
+        tell(f"iolab {__version__}")
         ctx.exit()
 
 
@@ -100,8 +100,8 @@ def main(args: list[str] | None = None) -> None:
 
 
 def run(args: list[str]) -> int:
-    """Run the command line; returns the exit code. Errors become one line on stderr, unless `--debug` is given."""
-    from ..errors import IolabError
+    """Run the command line; returns the exit code. An error becomes a line on stderr, or more of a study, unless `--debug` is given."""
+    from ..errors import IolabError, StudyError
 
     debug = "--debug" in args
     try:
@@ -113,7 +113,7 @@ def run(args: list[str]) -> int:
         return stop.exit_code
     except click.ClickException as error:
         where = f"{error.ctx.command_path}: " if isinstance(error, click.UsageError) and error.ctx else ""
-        say(f"iolab: {where}{error.format_message()} (see --help)".replace("iolab: iolab ", "iolab "))
+        say(*f"iolab: {where}{error.format_message()} (see --help)".replace("iolab: iolab ", "iolab ").split("\n"))
         return 2
     except (KeyboardInterrupt, click.Abort):
         say("iolab: interrupted")
@@ -126,7 +126,8 @@ def run(args: list[str]) -> int:
     except IolabError as error:
         if debug:
             raise
-        say(f"iolab: {error}")
+        words = f"iolab: {error}"
+        say(*(words.split("\n") if isinstance(error, StudyError) else [words]))
         return error.exit_code
     except OSError as error:
         if debug or error.filename is None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from .telling import on_terminal, redraw
 
 if TYPE_CHECKING:
     from ..api import Opened
@@ -44,44 +44,13 @@ def open_results(path: Path) -> Opened:
 
 def _bar(done: int, total: int) -> None:
     """A one-line count, on terminals only."""
-    if not on_terminal():
-        return
-    end = "\r\033[K" if done == total else ""
-    with speaking():
-        sys.stderr.write(f"\rreading evidence: {done} of {total} runs{end}")
-        sys.stderr.flush()
+    if on_terminal():
+        redraw("" if done == total else f"reading evidence: {done} of {total} runs")
 
 
 def command_line() -> list[str]:
     """The command as typed, to be recorded: `iolab` and its arguments."""
     return ["iolab", *sys.argv[1:]]
-
-
-def say(text: str) -> None:
-    """Words to stderr, as `speaking` lets them be written."""
-    with speaking():
-        click.echo(text, err=True)
-
-
-@contextlib.contextmanager
-def speaking() -> Iterator[None]:
-    """Whatever is written to stderr: where that can't be, for its reader is gone or its disk is full, nothing ends by it."""
-    try:
-        yield
-    except OSError:
-        hush(sys.stderr.fileno())
-
-
-def hush(descriptor: int) -> None:
-    """What is written there from now on, and what is still held back, is for nobody."""
-    nobody = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nobody, descriptor)
-    os.close(nobody)
-
-
-def on_terminal() -> bool:
-    """Whether stderr is a terminal; it isn't where it is closed."""
-    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def seconds_of(text: str, flag: str) -> float:

@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from ..compare.axes import axis_text
+from ..texts import visible
 from ..units import format_number
-from .options import hush
+from .telling import hush
 
 if TYPE_CHECKING:
     from ..run.progress import Outcome, Status
@@ -78,9 +79,9 @@ class _Mean:
 
 def shared_progress(console: Console) -> Progress:
     """What bars are drawn with; one for each study that runs."""
-    return Progress(TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[where]}"),
-                    TextColumn("{task.fields[left]}"), TextColumn("{task.fields[live]}"), console=console, transient=True,
-                    disable=not console.is_terminal)
+    description, *others = (TextColumn(f"{{task.{name}}}", markup=False)
+                            for name in ("description", "fields[where]", "fields[left]", "fields[live]"))
+    return Progress(description, BarColumn(bar_width=24), *others, console=console, transient=True, disable=not console.is_terminal)
 
 
 class Words(Console):
@@ -135,7 +136,7 @@ class Bar:
     def started(self, run: PlannedRun, name: str) -> None:
         """Which run is in flight."""
         place = axis_text(run.cell.factors.keys(), tuple(run.cell.factors.values()))
-        where = " ".join(part for part in (f"block {run.block} of {self._blocks}:", run.cell.variant, place) if part)
+        where = visible(" ".join(part for part in (f"block {run.block} of {self._blocks}:", run.cell.variant, place) if part))
         self._device = _Mean()
         ghost = values_text(self._values_before.get(run.cell.identity(), {}), None)
         self._update(description=f"{self._host}run {run.number} of {self._total}", where=where,
@@ -189,7 +190,7 @@ class Bar:
         self._say(f"{how} in {clock_text(outcome.seconds)}: {', '.join(parts)}; results in {outcome.directory}")
 
     def _say(self, text: str) -> None:
-        self._console.print(f"{self._host}{text}", soft_wrap=True, markup=False)
+        self._console.print(visible(f"{self._host}{text}"), soft_wrap=True, markup=False)
 
     def _update(self, **fields: object) -> None:
         if self._task is not None:

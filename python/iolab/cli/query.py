@@ -10,6 +10,7 @@ import click
 
 from .events import name_of, open_path, span_of
 from .options import PATH, format_option
+from .telling import tell, tell_as, tell_drawn
 
 if TYPE_CHECKING:
     from ..recording.recording import Recording
@@ -70,15 +71,19 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
     if style == "csv":
         from ..statistics.written import csv_lines
 
-        click.echo("\n".join(csv_lines(asked, answer, top)))
+        tell_as(style, "".join(f"{line}\n" for line in csv_lines(asked, answer, top)))
     elif style == "json":
         from ..statistics.written import as_json
 
-        click.echo(as_json(asked, answer, top))
+        tell_as(style, f"{as_json(asked, answer, top)}\n")
     else:
-        from .query_text import lines
+        from ..recording.counts import HeatCounts
+        from .query_text import drawn, lines
 
-        click.echo("\n".join(lines(asked, answer, _name(opened), top or 10)), color=None)
+        if isinstance(answer, HeatCounts):
+            tell_drawn(drawn(asked, answer, _name(opened)))
+        else:
+            tell(*lines(asked, answer, _name(opened), top or 10))
 
 
 def _who(opened: Trace | Recording, asked: Statistic, values: str, ends: tuple[int | None, int | None], source: str | None,
@@ -87,9 +92,11 @@ def _who(opened: Trace | Recording, asked: Statistic, values: str, ends: tuple[i
 
     found = query_who.answer(opened, asked, values, ends, source, top)
     if style == "json":
-        click.echo(query_who.as_json(found, asked))
+        tell_as(style, f"{query_who.as_json(found, asked)}\n")
+    elif style == "csv":
+        tell_as(style, "".join(f"{line}\n" for line in query_who.csv_lines(found)))
     else:
-        click.echo("\n".join(query_who.csv_lines(found) if style == "csv" else query_who.text(found, asked, _name(opened), values, top)))
+        tell(*query_who.text(found, asked, _name(opened), values, top))
 
 
 def _columns(style: str, breakdown: str | None) -> int:

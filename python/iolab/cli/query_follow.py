@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import click
-
 from .events import span_of
-from .options import say
+from .telling import say, tell_as
 
 if TYPE_CHECKING:
     from ..recording.recording import Recording
@@ -40,18 +38,19 @@ def follow(opened: Trace | Recording, asked: Statistic, ends: tuple[str | None, 
     from ..errors import UsageError
     from ..recording.recording import Recording
     from ..statistics.follow import Follower
+    from ..statistics.kept.answering import span_of as recorded
     from ..statistics.times import parse_moment
 
     if not isinstance(opened, Recording):
         raise UsageError("a trace does not grow", where="--follow", hint="name a recording: iolab live and iolab record make them")
     begin, _ = span_of([opened], ends[0], None)
     # the end may lie ahead
-    until = None if ends[1] is None else parse_moment(ends[1], *(opened.span() or (0, 0)))
+    until = None if ends[1] is None else parse_moment(ends[1], *(recorded(opened) or (0, 0)))
     follower = Follower(opened, asked, interval_ns=interval_ns or 10**9, clock=SystemClock(), from_ns=begin, until_ns=until,
                         source=source, said=lambda words: say(f"waiting: the recording {words}"))
     try:
         for line in written(follower.pieces(), asked, style, top):
-            click.echo(line)
+            tell_as(style, f"{line}\n")
     except KeyboardInterrupt:
         # that is how it ends
         return
@@ -116,11 +115,13 @@ def _csv(asked: Statistic, answer: Answer, moment: Moment, head: bool) -> Iterat
     else:
         titles, rows = ["time_s", "value"], [[time, told(moment.value)]]
     writer.writerows([titles, *rows] if head else rows)
-    yield from text.getvalue().splitlines()
+    yield from text.getvalue().split("\n")[:-1]
 
 
 def _lost(moment: Moment) -> str:
-    return f"  ! {moment.lost} lost" if moment.lost else ""
+    from ..heatmap.words import lost
+
+    return f"  ! {', '.join(lost(kind, count) for kind, count in moment.lost.items())}" if moment.lost else ""
 
 
 def _keys(moment: Moment, unit: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..recording.counts import HeatCounts
-    from ..statistics.answers import Answer, Floats, Series, Stack
+    from ..statistics.answers import Floats, Series, Stack
     from ..statistics.names import Statistic
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -19,13 +19,10 @@ _NOTHING = "╱"
 _OVERLAP = "they overlap: no sum"
 
 
-def lines(asked: Statistic, answer: Answer, name: str, top: int) -> list[str]:
-    """What to print."""
-    from ..recording.counts import HeatCounts
+def lines(asked: Statistic, answer: Series | Stack, name: str, top: int) -> list[str]:
+    """What to print of an answer that is no map."""
     from ..statistics.answers import Stack
 
-    if isinstance(answer, HeatCounts):
-        return _map(asked, answer, name)
     found = _stack(answer, top) if isinstance(answer, Stack) else _series(answer)
     return [_heading(asked, answer, name), *found, *_rest(answer)]
 
@@ -79,8 +76,8 @@ def _series(answer: Series) -> list[str]:
 def _stack(answer: Stack, top: int) -> list[str]:
     import numpy as np
 
-    from ..recording.lines import visible
     from ..statistics.plain import averaged, largest
+    from ..texts import visible
     from ..units import format_number, readable_unit
 
     kept, rest = largest(answer, top)
@@ -131,25 +128,17 @@ def _rest(answer: Series | Stack) -> list[str]:
 
 def _lost(answer: Series | Stack) -> list[str]:
     """What was lost, by kind, and in how many columns."""
-    from ..heatmap.words import halves, records
+    from ..heatmap.words import lost
 
     told = answer.losses
     parts = [] if told is None else [
-        *_counted(f"{records(told.lost)} {'was' if told.lost == 1 else 'were'} lost", told.lost, "lost" in told.unknown),
-        *_counted(f"{records(told.damaged)} could not be read", told.damaged, "damaged" in told.unknown),
-        *_counted(halves(told.unpaired), told.unpaired, "unpaired" in told.unknown)]
+        f"{lost(kind, count)}{' (and an unknown number more)' if count and kind in told.unknown else ''}"
+        for kind, count in told.sums.items() if count or kind in told.unknown]
     words = ", ".join(parts)
     if not answer.lost:
         return [words] if words else []
     columns = f"{len(answer.lost)} column{'' if len(answer.lost) == 1 else 's'}"
     return [f"{words or 'an unknown number of records were lost'}: in {columns}{' in all' if len(parts) > 1 else ''}"]
-
-
-def _counted(words: str, count: int, more: bool) -> list[str]:
-    """What is said of a kind that was lost, and whether that is all of it."""
-    if not count:
-        return [words.replace("0", "an unknown number of", 1)] if more else []
-    return [f"{words}{' (and an unknown number more)' if more else ''}"]
 
 
 def _amount(value: float, unit: str) -> str:
@@ -158,7 +147,8 @@ def _amount(value: float, unit: str) -> str:
     return format_quantity(value, unit)
 
 
-def _map(asked: Statistic, counts: HeatCounts, name: str) -> list[str]:
+def drawn(asked: Statistic, counts: HeatCounts, name: str) -> list[str]:
+    """A map, with the colours of the terminal."""
     from ..heatmap.figure import Named, panels
     from ..heatmap.model import View
     from ..heatmap.terminal import draw, layout_of, mode_of, theme_of

@@ -36,7 +36,7 @@ def answer(opened: Trace | Recording, asked: Statistic, values: str, ends: tuple
 def text(found: Who, asked: Statistic, name: str, values: str, top: int | None) -> list[str]:
     """What to print: a table for each dimension in which inside and outside differ."""
     from ..heatmap.words import ios, number
-    from ..recording.lines import visible
+    from ..texts import visible
 
     amount = ios if found.unit == "1" else lambda value: f"{number(value)} B"
     lines = [f"{name}: {asked}: {amount(found.inside)} within {values}, {amount(found.outside)} outside"]
@@ -68,7 +68,7 @@ def csv_lines(found: Who) -> list[str]:
     for each in found.dimensions:
         writer.writerows([each.field, one.value, one.inside, one.outside, _share(one.share_inside), _share(one.share_outside)]
                          for one in each.values)
-    return out.getvalue().splitlines()
+    return out.getvalue().split("\n")[:-1]
 
 
 def as_json(found: Who, asked: Statistic) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from .options import PATH, bytes_of, on_terminal, output_option, say, seconds_of, speaking
+from .options import PATH, bytes_of, output_option, seconds_of
 from .record_words import budget_text, kept_text, live_line, summary_lines
+from .telling import on_terminal, redraw, say
 
 if TYPE_CHECKING:
     from ..recorder.settings import Budget, Retention
@@ -40,7 +40,8 @@ class _Record(click.Command):
 @click.option("--host", "host_words", metavar="HOST", default="local", show_default=True,
               help="The machine to record: rig:NAME, USER@HOST[:PORT] by ssh, or local. Root is needed there, not here.")
 @click.option("--fs", "mounts", metavar="PATH", multiple=True,
-              help="syscall: only files of the file system mounted there; block: its disk, unless --device is given. Repeatable.")
+              help="syscall: only files of the file system mounted there, and those that may be: named 'unknown', and counted. block: its "
+                   "disk, unless --device is given. Repeatable.")
 @click.option("--duration", metavar="TIME", help="Stop after this long, such as 30s. Default: at Ctrl-C.")
 @output_option("The recording's directory; one that is there is gone on with. Default: recording-<time>.", required=False)
 @click.option("--budget", metavar="SHARE|RATE", multiple=True,
@@ -161,7 +162,7 @@ class _Screen:
             return
         line = live_line(status, events_per_s)
         if self._tty:
-            self._draw(line)
+            redraw(line)
             self._drawn = True
         else:
             say(line)
@@ -172,14 +173,8 @@ class _Screen:
 
     def end(self) -> None:
         if self._drawn:
-            self._draw("")
+            redraw("")
             self._drawn = False
-
-    @staticmethod
-    def _draw(line: str) -> None:
-        with speaking():
-            sys.stderr.write(f"\r\033[K{line}")
-            sys.stderr.flush()
 
 
 def _sources(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from .options import say
+from .telling import say
 
 if TYPE_CHECKING:
     from ..clock import Clock

@@ -7,7 +7,8 @@ from typing import Literal
 
 import click
 
-from .options import PATH, open_results, results_argument, say
+from .options import PATH, open_results, results_argument
+from .telling import say
 
 
 @click.command("report")
@@ -17,9 +18,10 @@ from .options import PATH, open_results, results_argument, say
 @click.option("--format", "style", type=click.Choice(("svg", "png")), default="svg", show_default=True, help="Of the charts.")
 @click.option("--reference", "references", multiple=True, metavar="LABEL=QUANTITY",
               help="A rated figure to draw beside throughput against latency: '10 GbE link=1192MiB/s'; may be given again.")
-@click.option("--published", type=PATH, metavar="TABLE.csv", help="Published numbers to hold the cells beside.")
+@click.option("--published", type=PATH, metavar="TABLE.csv[:FACTOR=LEVEL]", help="Published numbers to hold the cells beside.")
+@click.option("--lines", "lines", metavar="FACTOR", help="Over the load draw a line per level of this factor, in a panel per variant.")
 def command(path: Path, output: Path | None, charts: Path | None, style: Literal["svg", "png"], references: tuple[str, ...],
-            published: Path | None) -> None:
+            published: Path | None, lines: str | None) -> None:
     """Write the report: one HTML file that opens from disk without a network, or its charts as SVG or PNG."""
     from ..errors import ResultsError, UsageError
 
@@ -29,21 +31,21 @@ def command(path: Path, output: Path | None, charts: Path | None, style: Literal
     from ..compare.beside import Published
 
     beside = None if published is None else Published(published)
-    lines = [parse_reference(text) for text in references]
+    rated = [parse_reference(text) for text in references]
     results = open_results(path)
     if not results.runs:
         raise ResultsError("holds no run", where=path, hint="iolab show says what is missing")
     if charts is not None:
         from ..charts.export import export
 
-        written = export(results.chart.all(lines), charts, style)
+        written = export(results.chart.all(rated, lines), charts, style)
         say(f"wrote {len(written)} files into {charts}")
         return
     from ..report.build import build_report
     from ..results.manifest import write_atomically
 
     target = output or path / "report.html"
-    html = build_report(results, target.parent, lines, beside)
+    html = build_report(results, target.parent, rated, beside, lines)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, html)
     say(f"wrote {target} ({len(html.encode()) / 1e6:.1f} MB)")

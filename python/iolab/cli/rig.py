@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
 import click
+
+from .telling import say, tell, tell_json
 
 
 class _Size(click.ParamType):  # type: ignore[type-arg]
@@ -45,11 +46,10 @@ def build(rig: str) -> int:
     """Build what is missing of a rig; needs root. The same command goes on where it was stopped."""
     from ..rigs.build import Builder
     from ..rigs.recipe import find_rig
-    from .options import say
 
     done = Builder(find_rig(rig), say).build()
     for stage in done:
-        click.echo(f"{stage.name:<16}{'was there' if stage.seconds is None else f'{stage.seconds:.0f} s'}")
+        tell(f"{stage.name:<16}{'was there' if stage.seconds is None else f'{stage.seconds:.0f} s'}")
     return 0
 
 
@@ -60,11 +60,10 @@ def check(rig: str) -> int:
     from ..rigs.build import Builder
     from ..rigs.qemu import check_program
     from ..rigs.recipe import find_rig
-    from .options import say
 
     check_program()
     missing = Builder(find_rig(rig), say).check()
-    click.echo(f"{rig} can be built: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing" if missing else f"{rig} is built")
+    tell(f"{rig} can be built: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing" if missing else f"{rig} is built")
     return 0
 
 
@@ -86,7 +85,6 @@ def up(rig: str, name: str | None, disks: int, disk_size: int, disk_iops: int | 
     from ..rigs.machine import up as start
     from ..rigs.qemu import Disks
     from ..rigs.recipe import find_rig
-    from .options import say
 
     found = find_rig(rig)
     wanted = name or found.name
@@ -94,7 +92,7 @@ def up(rig: str, name: str | None, disks: int, disk_size: int, disk_iops: int | 
         raise UsageError(f"'{wanted}' is no name of a machine", hint="letters, digits, '-', '_' and '.'")
     state = start(found.name, wanted, Disks(disks, disk_size, disk_iops, disk_mbps * 1_000_000 if disk_mbps else None, fast_disks),
                   memory or found.recipe.default_memory, cpus, say)
-    click.echo(f"{state.name} is up: iolab run STUDY --host rig:{state.name}")
+    tell(f"{state.name} is up: iolab run STUDY --host rig:{state.name}")
     return 0
 
 
@@ -107,16 +105,16 @@ def list_machines(style: str) -> int:
 
     found = machines()
     if style == "json":
-        click.echo(json.dumps({"schema": 1, "kind": "rigs", "machines": [state.as_data() for state in found]}, indent=2))
+        tell_json({"schema": 1, "kind": "rigs", "machines": [state.as_data() for state in found]})
         return 0
     if not found:
-        click.echo("no machine is up")
+        tell("no machine is up")
     for state in found:
         limits = [f"{state.disk_iops} IOPS" if state.disk_iops else "",
                   format_quantity(state.disk_bytes_per_s, "B/s", 3) if state.disk_bytes_per_s else ""]
         each = ", ".join(filter(None, limits)) or "no limit"
         alive = "up" if state.running else "ended by itself: 'iolab rig down' removes what is left"
-        click.echo(f"{state.name:<16}{state.rig:<12}{alive}; {state.disks} disks of {format_quantity(state.disk_bytes, 'B', 3)} ({each})"
+        tell(f"{state.name:<16}{state.rig:<12}{alive}; {state.disks} disks of {format_quantity(state.disk_bytes, 'B', 3)} ({each})"
                    f"{f' and {state.fast_disks} without a limit' if state.fast_disks else ''}, "
                    f"{format_quantity(state.memory_bytes, 'B', 3)}, {state.cpus} CPUs, {state.accelerator}, port {state.port}")
     return 0
@@ -143,5 +141,5 @@ def down(names: tuple[str, ...], everything: bool) -> int:
     from ..rigs.machine import down as end
 
     for name in [state.name for state in machines()] if everything else names or ("openzfs",):
-        click.echo(f"{name} {'is down' if end(name) else 'had ended by itself; what was left is removed'}")
+        tell(f"{name} {'is down' if end(name) else 'had ended by itself; what was left is removed'}")
     return 0

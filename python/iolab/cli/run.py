@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import PATH, on_terminal, output_option, say
+from .options import PATH, output_option
+from .telling import on_terminal, say, tell, tell_json
 
 if TYPE_CHECKING:
     from ..hosts.base import Host
@@ -118,10 +118,10 @@ def _print_plan(study: Study, output: Path | None, style: str, host: Host) -> No
 
     plan = preview(study, output if output is not None else Path("results") / study.name, host)
     if style == "json":
-        click.echo(json.dumps(plan.as_data(), indent=2))
+        tell_json(plan.as_data())
     else:
         for line in plan_lines(plan):
-            click.echo(line)
+            tell(line)
 
 
 def _agreed(study: Study, trust: bool) -> bool:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from .options import say
+from ..texts import visible
 from .planned import plan_lines
+from .telling import say, tell, tell_json
 
 if TYPE_CHECKING:
     from ..errors import IolabError
@@ -71,11 +69,11 @@ def print_plans(studies: Mapping[str, Study], ends: Mapping[str, IolabError], ou
         plan = preview(study, output / name, hosts[name])
         plans[name] = plan.as_data()
         if style == "text":
-            click.echo(f"{name}:")
+            tell(f"{name}:")
             for line in plan_lines(plan):
-                click.echo(f"  {line}" if line else "")
+                tell(f"  {line}" if line else "")
     if style == "json":
-        click.echo(json.dumps({"schema": 1, "kind": "plans", "hosts": plans}, indent=2))
+        tell_json({"schema": 1, "kind": "plans", "hosts": plans})
     return _told(ends)
 
 
@@ -96,7 +94,7 @@ def run_all(study: Path, studies: Mapping[str, Study], ends: Mapping[str, IolabE
     with shared_progress(console) as progress:
         bars = {name: Bar(console, host=name, progress=progress) for name in studies}
         for name, error in ends.items():
-            console.print(f"{name}: not measured: {_without_name(error, name)}", soft_wrap=True, markup=False)
+            console.print(visible(f"{name}: not measured: {_without_name(error, name)}"), soft_wrap=True, markup=False)
         failed = run_on_hosts(study, output, {name: hosts[name] for name in studies}, bars, how)
     forget_if_unused(output)
     results = [bars[name].result for name in studies if name not in failed]

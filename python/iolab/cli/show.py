@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import PATH, format_option, open_results
+from .telling import tell, tell_json
 
 if TYPE_CHECKING:
     from ..results.model import Run
@@ -35,9 +35,9 @@ def command(path: Path, every: bool, style: str) -> None:
         return
     results = open_results(path)
     if style == "json":
-        click.echo(json.dumps(as_json(results), indent=1, ensure_ascii=False, default=str))
+        tell_json(as_json(results))
         return
-    click.echo("\n".join([*_head(results), *_reasons(results), *(_runs(results) if every else []), *_rest(results)]))
+    tell(*_head(results), *_reasons(results), *(_runs(results) if every else []), *_rest(results))
 
 
 def as_json(results: Results) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .show_trace import PERCENTILES, tell
+from .show_trace import PERCENTILES, tell_summary
 
 if TYPE_CHECKING:
     from ..recording.facts import Facts
@@ -28,7 +28,7 @@ def show_recording(path: Path, style: str) -> None:
     """Print the summary of the recording at `path`; it may be growing."""
     from ..recording.recording import Recording
 
-    tell(Recording(path).summary(), style, as_json, _lines)
+    tell_summary(Recording(path).summary(), style, as_json, _lines)
 
 
 def as_json(summary: RecordingSummary) -> dict[str, Any]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-
-from ..recording.lines import visible, writable
+from .telling import tell, tell_json
 
 if TYPE_CHECKING:
     from ..recording.trace import Summary
@@ -30,15 +27,15 @@ def show_trace(path: Path, style: str) -> None:
     """Print the summary of the trace at `path`; FormatError where it is none."""
     from ..recording.trace import Trace
 
-    tell(Trace(path).summary(), style, as_json, _lines)
+    tell_summary(Trace(path).summary(), style, as_json, _lines)
 
 
-def tell(summary: S, style: str, as_json: Callable[[S], dict[str, Any]], lines: Callable[[S], list[str]]) -> None:
-    """Print a summary as JSON or as lines; names that are no text appear as in JSON, and so do control characters."""
+def tell_summary(summary: S, style: str, as_json: Callable[[S], dict[str, Any]], lines: Callable[[S], list[str]]) -> None:
+    """Print a summary as JSON or as lines."""
     if style == "json":
-        click.echo(writable(json.dumps(as_json(summary), indent=1, ensure_ascii=False)))
+        tell_json(as_json(summary))
     else:
-        click.echo("\n".join(visible(line) for line in lines(summary)))
+        tell(*lines(summary))
 
 
 def as_json(summary: Summary) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .options import PATH, say
+from .options import PATH
+from .telling import say, tell
 
 if TYPE_CHECKING:
     from ..server.serve import Listener
@@ -77,7 +78,7 @@ def announce(listener: Listener) -> None:
     """The address, on standard output."""
     if listener.warning:
         say(f"warning: {listener.warning}")
-    click.echo(listener.url)
+    tell(listener.url)
     say("Ctrl-C ends it")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-BASE = {"units", "errors", "verdict", "clock", "registry", "metrics", "_core", "stats", "__init__"}
+BASE = {"units", "errors", "verdict", "clock", "registry", "metrics", "texts", "_core", "stats", "__init__"}
 READING = BASE | {"formats", "recording", "statistics"}
 JUDGING = READING | {"results", "compare"}
 ACTING = {"hosts", "rigs", "targets", "workloads", "sources", "study", "recorder", "run"}
@@ -80,6 +80,17 @@ def test_only_cli_prints_and_exits(root: Path) -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             text = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
             if text in ("print", "sys.exit", "exit", "sys.stdout.write", "sys.stderr.write", "click.echo"):
+                wrong.append(f"{path.relative_to(root)}:{node.lineno} calls {text}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_is_printed_goes_through_one_door(root: Path) -> None:
+    """It spells names of others, which a terminal would obey."""
+    wrong = []
+    for path in (root / "python/iolab/cli").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if path.stem != "telling" and text in ("print", "sys.stdout.write", "sys.stderr.write", "click.echo", "click.secho"):
                 wrong.append(f"{path.relative_to(root)}:{node.lineno} calls {text}")
     assert not wrong, "\n".join(wrong)
 
