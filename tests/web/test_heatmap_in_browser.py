@@ -103,6 +103,28 @@ def test_three_maps_are_drawn_with_their_counts(visit: Any) -> None:
     assert page.locator("img").count() == 0
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_time_without_io_is_shaded_not_hatched(visit: Any, pages: Path, scheme: str) -> None:
+    """As on the worksheet: hatched is what was not recorded, and no trace tells that."""
+    lines = [f"{i},100,0,8192,read" for i in range(3000) if not 1000 <= i < 2000]
+    trace = pages / "pause.csv"
+    trace.write_text("\n".join(["time:ms,latency:us,offset:bytes,size:bytes,op", *lines]) + "\n")
+    assert run(["heatmap", str(trace), "-o", str(pages / "pause.html")]) == 0
+    page = visit("pause.html", color_scheme=scheme)
+    expect(words(page)).to_contain_text("shaded: no I/O, though some was due")
+    expect(words(page)).not_to_contain_text("hatched")
+    # the ground, the shade a fourth of its height below the map's top, and another place of it
+    ground, *shades = page.evaluate(
+        """() => {
+            const canvas = document.querySelector('canvas'), ratio = devicePixelRatio;
+            const at = (share, y) => [...canvas.getContext('2d').getImageData(
+                Math.round((84 + share * (canvas.width / ratio - 176)) * ratio), Math.round(y * ratio), 1, 1).data];
+            return [at(0.1, 60), ...[57, 60, 63, 66, 69].map((y) => at(0.42, y))];
+        }""")
+    assert all(each == shades[0] for each in shades)
+    assert shades[0] != ground
+
+
 def test_a_marked_part_says_whose_it_is(visit: Any) -> None:
     page = visit("one.html")
     drag(page, (0.4, 0.0), (0.6, 0.3))

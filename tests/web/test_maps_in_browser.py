@@ -91,9 +91,19 @@ def colours(page: Any, which: int) -> set[str]:
     }"""))
 
 
-def test_maps_are_unpacked_when_a_reader_comes_to_them(visit: Any) -> None:
+def test_maps_are_there_for_paper_too_without_what_can_be_chosen(visit: Any) -> None:
     page = visit()
-    assert page.locator("#maps canvas").count() == 0
+    # nobody comes to them: the page unpacks them when it has nothing else to do
+    expect(page.locator("#maps canvas")).to_have_count(3)
+    choices = page.locator("#maps").locator("select, button:not(.link)")
+    expect(choices.first).to_be_visible()
+    page.emulate_media(media="print")
+    until(page, lambda: not any(each.is_visible() for each in choices.all()))
+    expect(page.locator("#maps h3").first).to_be_visible()
+
+
+def test_maps_say_what_they_show(visit: Any) -> None:
+    page = visit()
     home = to_maps(page)
     assert home.locator("img").count() == 0
     expect(home.locator("[data-words]").first).to_have_text(re.compile("^2 000 I/Os shown · 20 ms a column"))
@@ -141,7 +151,7 @@ def test_what_was_lost_stands_under_the_map(visit: Any) -> None:
     page.select_option("#map-cell", label="bs=64k")
     captioned(page, *BLOCK)
     words = home.locator("[data-words]").all_inner_texts()
-    assert "lost: 1 234 records in 1 column" in words[1]
+    assert "1 234 records were lost: in 1 column" in words[1]
     assert "lost" not in words[0] + words[2] + words[3]
     heights = [page.locator("#maps canvas").nth(which).bounding_box()["height"] for which in range(4)]
     assert heights[1] == heights[0] + 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -28,6 +29,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     evidence = folder / "runs" / "0001-00000000"
     evidence.mkdir(parents=True)
     (evidence / "fio.json").write_text('{"evidence": true}')
+    status = ["  pool: tank", "config:", "", f"\ttank  ONLINE  {HOSTILE}", "\t  raidz2-0  ONLINE"]
+    target = {"kind": "zfs", "version": "2.3.2", "pool": {"status": status}, "dataset": {"recordsize": "8192"}}
+    (evidence / "target.json").write_text(json.dumps(target))
     runs = sweep(1.5, more={"media": ["hdd", HOSTILE]})
     first = run(
         1,
@@ -47,6 +51,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         series={one.id: seconds() for one in runs},
         name=f"a study {HOSTILE}",
         reproduce=["iolab", "run"],
+        environment={"facts": {"block_devices": {f"sd{letter}": {"size_bytes": 1 << 40, "scheduler": "none"} for letter in "abc"}}},
     )
     file = folder / "report.html"
     file.write_text(build_report(results), encoding="utf-8")
@@ -112,6 +117,16 @@ def test_the_metric_is_switched_and_the_address_keeps_it(visit: Any) -> None:
     expect(section).to_have_count(1)
 
 
+def test_the_target_is_shown_and_what_has_no_table_is_named(visit: Any) -> None:
+    page = visit()
+    page.locator("nav a", has_text="Target").click()
+    target = page.locator("#target")
+    expect(target.locator("pre")).to_contain_text("raidz2-0  ONLINE")
+    expect(target.locator("tr", has_text="recordsize")).to_contain_text("8 KiB")
+    expect(target.locator("section[aria-label='Block devices'] tbody tr")).to_have_count(3)
+    expect(page.locator("#environment")).not_to_contain_text("{")
+
+
 def test_the_policy_lets_only_the_pages_script_run(browser: Any, report: Path) -> None:
     visited = Visit(browser, report)
     ran = visited.page.evaluate("""() => {
@@ -161,7 +176,7 @@ def test_the_address_knows_at_once_that_a_run_is_left(visit: Any) -> None:
 
 def test_evidence_is_one_click_away(visit: Any) -> None:
     page = visit("#run=0001-00000000")
-    link = page.locator("dialog.panel .evidence a")
+    link = page.locator("dialog.panel .evidence a", has_text="fio.json")
     link.wait_for()
     expect(link).to_have_attribute("href", "runs/0001-00000000/fio.json")
     assert (Path(page.url.removeprefix("file://").partition("#")[0]).parent / link.get_attribute("href")).exists()

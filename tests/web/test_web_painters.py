@@ -152,9 +152,9 @@ def test_time_that_was_not_recorded_is_hatched_and_said(show: Any, scheme: str) 
         for first, end in ((BEFORE, FIRST), (GAP, SECOND_FROM), (END, AFTER)):
             assert painted(place, first, end, 0.02, 0.1) > 0.05, (statistic, first)
         expect(frame(page, statistic).locator("[data-words]")).to_contain_text("hatched: not recorded")
-        pointed(page, place, (BEFORE + FIRST) / 2, 0.2, "nothing: is recorded of this time: what there is begins later")
-        pointed(page, place, (GAP + SECOND_FROM) / 2, 0.2, "nothing: was recorded here")
-        pointed(page, place, (END + AFTER) / 2, 0.2, "nothing: is recorded of this time: it ended before")
+        pointed(page, place, (BEFORE + FIRST) / 2, 0.2, "nothing is recorded of this time: what there is begins later")
+        pointed(page, place, (GAP + SECOND_FROM) / 2, 0.2, "nothing was recorded here")
+        pointed(page, place, (END + AFTER) / 2, 0.2, "nothing is recorded of this time: it ended before")
     empty = painted(frame(page, OP).locator("canvas").first, FIRST, GAP, 0.02, 0.1)
     assert empty == 0, "what was recorded is hatched"
 

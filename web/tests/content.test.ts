@@ -4,14 +4,14 @@ import type { DrawnMap, Layers, StackAnswer } from "../src/generated/api";
 import type { HeatMapCounts, HeatMapGroup, PartCounts, SparseCounts } from "../src/generated/maps";
 import { Refusal } from "../src/model/ask";
 import { EMPTY, type GraphSpec, graphOf, sheet } from "../src/model/worksheet";
-import { mark, zoomTo } from "../src/views/graph/acts";
+import { mark, said, zoomTo } from "../src/views/graph/acts";
 import { aboutOf, failed, foundOf, type Known, NOTHING } from "../src/views/graph/asked";
 import { contentOf, left, read, suits } from "../src/views/graph/contents";
-import { tellOutside } from "../src/views/graph/drawing";
+import { tellLost, tellOutside } from "../src/views/graph/drawing";
 import { unlisted } from "../src/views/graph/list";
 import { itemsOf } from "../src/views/graph/panel";
 import { placeIn } from "../src/views/graph/selected";
-import { differenceOf, renew, stateOf } from "../src/views/graph/state";
+import { differenceOf, forget, hues, renew, stateOf } from "../src/views/graph/state";
 
 const cells = (counts: number[]): SparseCounts => ({
 	starts: Array.from({ length: counts.length + 1 }, (_, i) => i),
@@ -69,11 +69,34 @@ describe("a graph of something else", () => {
 	});
 });
 
+describe("colours of values", () => {
+	it("are the same on all graphs of a field, in whatever order they are there", () => {
+		const first = hues("one", "device", ["loop5", "loop0"]);
+		const second = hues("two", "device", ["loop0", "loop3", "loop5"]);
+		expect([second("loop0"), second("loop5"), second("loop3")]).toEqual([first("loop0"), first("loop5"), 2]);
+		// a process is no device
+		expect(hues("three", "process", ["loop0"])("loop0")).toBe(0);
+		// what told one field apart tells another one anew
+		expect(hues("three", "device", ["loop3"])("loop3")).toBe(2);
+		for (const id of ["one", "two", "three"]) forget(id);
+	});
+});
+
 describe("a content", () => {
 	const layer = { key: "a", total: 2, mean: 1, values: [1, 1] };
 	const stack = {
 		...{ schema: 1, kind: "stack", statistic: "io.ops[op]", t0_ns: 0, interval_ns: 1, unit: "1/s", source: "" },
-		...{ first_ns: 0, until_ns: 2, covered_ns: 2, total: 2, mean: 1, notes: [], lost_by_column: [], adds_up: true },
+		...{
+			first_ns: 0,
+			until_ns: 2,
+			covered_ns: 2,
+			total: 2,
+			mean: 1,
+			notes: [],
+			lost_by_column: [],
+			losses: [],
+			adds_up: true,
+		},
 		...{ keys: [layer], others: null },
 	} as StackAnswer;
 	const map: DrawnMap = {
@@ -133,6 +156,31 @@ describe("a content", () => {
 		]);
 		expect(stateOf(differenceOf(spec.id)).mark.value).toMatchObject({ mapped: false });
 		expect(stateOf(spec.id).mark.value).toBe(null);
+	});
+
+	it("says of a column what was lost there, under the pointer, to the keys and in the caption", () => {
+		const spec = graphOf("io.ops[op]", "lossy");
+		const losses = [
+			{ kind: "lost" as const, count: 1204, columns: [[1, 1204]] as [number, number][] },
+			{ kind: "damaged" as const, count: 3, columns: [[1, 3]] as [number, number][] },
+		];
+		const content = contentOf(spec, { ...stack, losses }, null, "#ccc") as Content;
+		const [box, span] = [
+			{ left: 0, top: 0, width: 100, height: 100 },
+			{ from: 0, to: 2 },
+		];
+		content.settle(span, box);
+		const drawn = { box, span, zoom: 1, content, spec, marks: spec.id, moves: () => {}, draw: () => {} };
+		const missing = "1 204 records were lost, 3 records could not be read";
+		expect(said(drawn, [75, 105])).toMatchObject({ missing });
+		expect(said(drawn, [75, 50])).toMatchObject({ missing });
+		expect(said(drawn, [25, 105])).toMatchObject({ missing: "nothing" });
+		expect(said(drawn, [25, 50])).not.toHaveProperty("missing");
+		expect(said(drawn, [75, 120])).toBe(null);
+		tellLost(spec.id, span, content);
+		expect(stateOf(spec.id).lost.value).toBe(missing);
+		tellLost(spec.id, { from: 0, to: 1 }, content);
+		expect(stateOf(spec.id).lost.value).toBe("");
 	});
 
 	it("is zoomed to the values of a marked map, whatever stands above it", () => {

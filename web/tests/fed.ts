@@ -33,6 +33,7 @@ export const answer = (statistic: string, total: number): SeriesAnswer => ({
 	mean: total,
 	notes: [],
 	lost_by_column: [],
+	losses: [],
 	values: [total],
 });
 

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Tick } from "../src/generated/api";
 import { answerOf, problemOf, wordsOf } from "../src/model/feed";
 import { refusal, unreachable } from "../src/model/held";
-import { add, edit, recordings, SECOND, sheet, tick } from "../src/model/worksheet";
+import { add, behind, edit, recordings, SECOND, sheet, tick, time, whole } from "../src/model/worksheet";
 import { answer, begin, leave, rest, Source, START, served, service, spec } from "./fed";
 
 beforeEach(begin);
@@ -187,6 +188,16 @@ describe("graphs that follow", () => {
 		expect(await ticked(3)).toBe(before + 2);
 		expect(await ticked(4)).toBe(before + 2);
 	});
+	it("go back with a recording that is begun again after the clock was set back, and say by how much", () => {
+		recordings.value = [{ ...served, live: true }];
+		sheet.value = { ...sheet.value, time: { live: 60 } };
+		tick.value = tickOf(START + 600 * SECOND - 1);
+		expect([time.value.until, behind.value]).toEqual([START + 600 * SECOND, 0]);
+		tick.value = { ...tickOf(START + 600 * SECOND - 1), now_ns: START + 100 * SECOND - 1 };
+		expect(time.value).toEqual({ from: START + 40 * SECOND, until: START + 100 * SECOND });
+		expect([whole.value.until, behind.value]).toEqual([START + 600 * SECOND, 500 * SECOND]);
+		tick.value = null;
+	});
 	it("ask in whole columns", async () => {
 		recordings.value = [{ ...served, last_ns: START + 600.25 * SECOND, live: true }];
 		sheet.value = { ...sheet.value, time: { live: 60 } };
@@ -200,7 +211,7 @@ describe("graphs that follow", () => {
 	});
 });
 
-function tickOf(last: number) {
+function tickOf(last: number): Tick {
 	return {
 		schema: 1,
 		recording: "rec",
@@ -208,6 +219,7 @@ function tickOf(last: number) {
 		live: true,
 		first_ns: START,
 		last_ns: last,
+		now_ns: last,
 		events: { block: 6 },
 		lost: {},
 		suspended: {},

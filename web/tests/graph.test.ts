@@ -3,16 +3,16 @@ import { describe, expect, it } from "vitest";
 import type { Look, Part } from "../src/canvas/heat";
 import type { Node, StatisticFacts } from "../src/generated/api";
 import type { SparseCounts } from "../src/generated/maps";
-import { graphOf } from "../src/model/worksheet";
+import { graphOf, SECOND } from "../src/model/worksheet";
 import { branchOf, devices, slices } from "../src/views/graph/branches";
 import { chosen, layerKeys } from "../src/views/graph/contents";
 import { bounds, fieldsOf, rangeSteps, steps } from "../src/views/graph/drill";
 import { graphKeys } from "../src/views/graph/keys";
-import { held } from "../src/views/graph/list";
-import { rowsOf } from "../src/views/graph/rows";
-import { amount, rate, rowWords } from "../src/views/graph/values";
+import { held, togetherOf } from "../src/views/graph/list";
+import { rowsOf, secondsOf } from "../src/views/graph/rows";
+import { amount, chosenSum, rate, rowWords } from "../src/views/graph/values";
 import { narrow } from "../src/views/graph/who";
-import { fitting, keyed } from "../src/views/worksheet/export";
+import { fitting, keyed, wrapped } from "../src/views/worksheet/export";
 
 const entry = (name: string, stacks: string[], maps: string[]): StatisticFacts => ({
 	name,
@@ -29,6 +29,7 @@ const entry = (name: string, stacks: string[], maps: string[]): StatisticFacts =
 	],
 	available: true,
 	why_not: "",
+	lacking: [],
 });
 const catalogue = [entry("io.ops", ["op", "device", "process", "file"], ["latency", "size"])];
 
@@ -200,6 +201,32 @@ describe("the left panel", () => {
 		expect(rows.map((row) => row.count)).toEqual([32, 16, 8, 4, 2, 1]);
 	});
 
+	it("says what the chosen ones hold together: in all, a second of what was recorded, and of all", () => {
+		const long = look(cells(Array.from({ length: 10 }, () => 1)));
+		const ten = { ...long, origin: 0, group: { ...long.group, columns: 10, interval_ns: SECOND } };
+		const span = (from: number, until: number) => ({ from: from * SECOND, until: until * SECOND });
+		expect(secondsOf(ten, span(-5, 20), [])).toBe(10);
+		// the last two are not answered, the first two were not recorded, and one of the rest is a gap
+		const cut = { ...ten, window: [0, 8] as [number, number], blank: [[5, 6]] as [number, number][] };
+		expect(secondsOf(cut, span(0, 10), [{ from: Number.NEGATIVE_INFINITY, until: 2 * SECOND }])).toBe(5);
+		expect(secondsOf(cut, span(3, 4), [])).toBe(1);
+		const rows = [{ count: 300 }, { count: 100 }, { count: 100 }];
+		expect(chosenSum(rows.slice(1), rows, 10, { y: "latency" })).toBe("200 I/Os, 20/s, 40 % of all");
+		expect(chosenSum(rows.slice(1), rows, 10, { y: "size", weight: "bytes" })).toBe("200 B, 20 B/s, 40 % of all");
+		expect(chosenSum(rows.slice(1), rows, 10, { y: "utilization" })).toBe("200 readings, 40 % of all");
+		expect(chosenSum(rows.slice(1), rows, 0, { y: "latency" })).toBe("200 I/Os, 40 % of all");
+	});
+
+	it("adds up values that are chosen, where all are known", () => {
+		const item = (key: string, value: number | null, single = true) => ({ key, words: "", value, colour: "", single });
+		const items = [item("a", 60), item("b", 20), item("9 others", 20, false)];
+		expect(togetherOf(items, ["a", "b"])).toEqual({ sum: 80, share: 0.8 });
+		expect(togetherOf(items, ["a"])).toEqual({ sum: 60, share: 0.6 });
+		expect(togetherOf(items, [])).toBeNull();
+		expect(togetherOf(items, ["a", "gone"])).toBeNull();
+		expect(togetherOf([...items, item("c", null)], ["a"])).toBeNull();
+	});
+
 	it("keeps its order under the pointer, new values last", () => {
 		const item = (key: string, value: number) => ({ key, words: "", value, colour: "", single: true });
 		const order = held([item("a", 1), item("new", 9), item("b", 5)], ["b", "gone", "a"]);
@@ -228,6 +255,8 @@ describe("a picture", () => {
 		expect(keyed(items).map((each) => each.key)).toEqual(["a", "3 others"]);
 		expect(keyed(items.slice(0, 2))).toEqual([]);
 		const measure = (text: string) => text.length;
+		expect(wrapped("18 I/Os above 9.7 ms · hatched", 12, measure)).toEqual(["18 I/Os", "above 9.7 ms", "· hatched"]);
+		expect([wrapped("", 5, measure), wrapped("longer than", 3, measure)]).toEqual([[], ["longer", "than"]]);
 		expect(fitting("/srv/data", 9, measure)).toBe("/srv/data");
 		expect(fitting("/srv/data", 6, measure)).toBe("…/data");
 		expect(fitting("/srv/data", 0, measure)).toBe("…");

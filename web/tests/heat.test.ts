@@ -22,7 +22,7 @@ const map: HeatMapCounts = {
 	cells,
 	gaps: [[3, 5]],
 	unrecorded: [[8, 9]],
-	lost: [[7, 2]],
+	lost: [{ kind: "damaged", count: 2, columns: [[7, 2]] }],
 	overlays: [],
 	dimensions: [],
 	notes: [],
@@ -74,7 +74,7 @@ describe("a heat map over time", () => {
 		expect(heat.hatched).toEqual([[8000, 9000]]);
 		expect(heat.answered).toEqual([-1000, 12_000]);
 		expect(heat.idle).toEqual([[3000, 5000]]);
-		expect(heat.lost).toEqual([[7, 2]]);
+		expect(heat.lost).toEqual(map.lost);
 	});
 
 	it("shows the values that are asked for, and counts what lies outside of them", () => {
@@ -85,6 +85,35 @@ describe("a heat map over time", () => {
 		const heat = new Heat({ ...look, rows: { low: 20, high: 50 } }, nothingHeld());
 		heat.settle({ from: 0, to: 100_000 }, box);
 		expect([heat.seen.below, heat.seen.above, heat.seen.total]).toEqual([20, 50, 100]);
+	});
+
+	it("marks the size that is most frequent, also where not every octave has room for a mark", () => {
+		const sized = {
+			...group,
+			unit: "B" as const,
+			y: "size" as const,
+			bounds: Array.from({ length: 21 }, (_, i) => 2 ** i),
+		};
+		const many = {
+			starts: cells.starts,
+			rows: cells.starts.slice(1).map((_, i) => (i % 9 ? 13 : 5)),
+			counts: cells.counts,
+		};
+		const axis = { low: 1, high: 2 ** 20 };
+		const heat = new Heat(
+			{ ...look, group: { ...sized, ...axis, least: 1, crops: [] }, shown: [many], scale: "log" },
+			nothingHeld(),
+		);
+		heat.settle({ from: 0, to: 100_000 }, box);
+		expect(heat.ticks().map((tick) => tick.label)).toEqual([
+			"2 B",
+			"16 B",
+			"128 B",
+			"1 KiB",
+			"8 KiB",
+			"64 KiB",
+			"512 KiB",
+		]);
 	});
 
 	it("says what is in a cell", () => {

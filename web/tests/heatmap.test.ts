@@ -2,9 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import vectors from "../../tests/vectors/heatmap.json";
 import { stepOf } from "../src/canvas/bitmap";
-import { countInside, fill, geometry, minus, snapped, wholeAxis } from "../src/canvas/cells";
-import { lostBars } from "../src/canvas/frame";
-import { stripOf } from "../src/canvas/paint";
+import { countInside, fill, fullest, geometry, minus, snapped, wholeAxis } from "../src/canvas/cells";
+import { legendText } from "../src/canvas/legend";
 import { joinedRows, placeOf } from "../src/canvas/rows";
 import { countAt, type Kind, levelOf, scaleOf } from "../src/canvas/scale";
 import {
@@ -29,7 +28,7 @@ describe("what Python does as well", () => {
 		expect(quantity(each.value, each.unit)).toBe(each.text);
 	});
 
-	type Ticks = { low: number; high: number; most: number; unit: Unit; ticks: [number, string][] };
+	type Ticks = { low: number; high: number; most: number; unit: Unit; at?: number; ticks: [number, string][] };
 	it.each(vectors.linear_ticks as unknown as Ticks[])(
 		"marks $low to $high $unit",
 		({ low, high, most, unit, ticks }) => {
@@ -38,8 +37,8 @@ describe("what Python does as well", () => {
 	);
 	it.each(vectors.log_ticks as unknown as Ticks[])(
 		"marks log $low to $high $unit",
-		({ low, high, most, unit, ticks }) => {
-			expect(logTicks(low, high, most, unit).map((tick) => [tick.value, tick.label])).toEqual(ticks);
+		({ low, high, most, unit, at, ticks }) => {
+			expect(logTicks(low, high, most, unit, at).map((tick) => [tick.value, tick.label])).toEqual(ticks);
 		},
 	);
 
@@ -76,6 +75,7 @@ const spans = fc
 	})
 	.map(({ from, length }) => ({ from, to: from + length }));
 const shares = fc.double({ min: 0, max: 1, noNaN: true });
+const CELL = { wide: 2, high: 3 };
 
 describe("the spaces of a map", () => {
 	it("lead there and back", () => {
@@ -141,31 +141,6 @@ describe("the spaces of a map", () => {
 				expect(area.from).toBeLessThanOrEqual(area.to);
 				expect(area.low).toBeLessThanOrEqual(area.high * (1 + 1e-9));
 			}),
-		);
-	});
-});
-
-describe("losses", () => {
-	it("add up by the cells that are shown, and take no room where there are none", () => {
-		const map = group([[0, 0, 1]], 40, 2).maps[0] as HeatMapCounts;
-		expect(stripOf(map)).toBe(0);
-		expect(stripOf(null)).toBe(0);
-		fc.assert(
-			fc.property(
-				fc.array(fc.tuple(fc.integer({ min: 0, max: 39 }), fc.integer({ min: 0, max: 1000 }))),
-				fc.integer({ min: 1, max: 8 }),
-				fc.integer({ min: 0, max: 10 }),
-				(lost, joined, start) => {
-					const shape = { first: start * joined, joined, columns: 3 };
-					const bars = lostBars(lost, shape);
-					const inside = lost.filter(([column]) => column >= shape.first && column < shape.first + 3 * joined);
-					expect([...bars.values()].reduce((sum, one) => sum + one, 0)).toBe(
-						inside.reduce((sum, [, one]) => sum + one, 0),
-					);
-					expect(bars.size).toBe(new Set(inside.map(([column]) => Math.floor(column / joined))).size);
-					expect(stripOf({ ...map, lost })).toBe(lost.length > 0 ? 10 : 0);
-				},
-			),
 		);
 	});
 });
@@ -279,6 +254,24 @@ describe("cells", () => {
 		);
 	});
 
+	it("know the row that holds most, whatever stands in which", () => {
+		const made = group(
+			[
+				[0, 1, 5],
+				[1, 4, 3],
+				[2, 4, 3],
+				[3, 7, 5],
+			],
+			4,
+			9,
+		);
+		const shape = geometry(made, all(made), { low: 0, high: 90, scale: "linear" }, { width: 80, height: 90 }, CELL);
+		const cells = fill(made.maps[0]?.cells ?? { starts: [], rows: [], counts: [] }, shape);
+		expect(fullest([cells])).toBe(49);
+		expect(fullest([cells, { ...cells, counts: cells.counts.map((_, i) => (i === cells.columns ? -9 : 0)) }])).toBe(19);
+		expect([fullest([]), fullest([{ ...cells, edges: [0, 1], counts: new Float64Array(4) }])]).toEqual([1, 1]);
+	});
+
 	it("differ by nothing from themselves", () => {
 		fc.assert(
 			fc.property(maps, (made) => {
@@ -383,4 +376,11 @@ it("a whole axis begins where its scale can", () => {
 	const made = group([[0, 2, 1]], 1, 4);
 	expect(wholeAxis(made, "linear")).toEqual({ low: 0, high: 40, scale: "linear" });
 	expect(wholeAxis(made, "log")).toEqual({ low: 10, high: 40, scale: "log" });
+});
+
+it("the legend writes counts in groups, as the headings do", () => {
+	const scale = scaleOf([[12_345]], "linear");
+	expect([legendText(scale, 1, false, ""), legendText(scale, 1, true, "")]).toEqual(["12 345", "+12 345"]);
+	expect(legendText(scaleOf([[1.25]], "linear"), -1, true, "")).toBe("-1.25");
+	expect(legendText(scaleOf([[2 ** 20]], "linear"), 1, false, "B")).toBe("1 MiB");
 });

@@ -10,6 +10,7 @@ import {
 	mixed,
 	pixel,
 	pixelOf,
+	placed,
 	placesOf,
 	REST,
 	rampOf,
@@ -128,6 +129,34 @@ describe("maps in hues", () => {
 
 describe("places among the hues", () => {
 	const keys = fc.uniqueArray(fc.string({ maxLength: 3 }), { maxLength: 12 });
+
+	it("are those that keys have elsewhere, and never those of others there while there is room", () => {
+		fc.assert(
+			fc.property(keys, keys, (there, here) => {
+				const others = placesOf(there, new Map());
+				const found = placesOf(here, new Map(), others);
+				expect(new Set(found.values()).size).toBe(here.length);
+				const taken = new Set(others.values());
+				for (const [key, place] of found)
+					if (others.has(key)) expect(place).toBe(others.get(key));
+					else if (new Set([...there, ...here]).size <= 3 * HUES.length) expect(taken.has(place)).toBe(false);
+			}),
+		);
+	});
+
+	it("are taken by name by those that have a hue, whatever comes first", () => {
+		expect(placed(["loop10", "sda", "loop2"])).toEqual(["loop2", "loop10", "sda"]);
+		const many = Array.from({ length: 30 }, (_, i) => `k${30 - i}`);
+		expect(placed(many).slice(-9)).toEqual(many.slice(-9));
+		expect([...placed(many)].sort()).toEqual([...many].sort());
+	});
+
+	it("stay among those that can be told apart, whatever is elsewhere", () => {
+		const others = placesOf("abcdefghijklmnopqrstuvwxyz".split(""), new Map());
+		const found = placesOf(["z", "b", "1", "2", "3", "4", "5"], new Map(), others, 7);
+		expect(found.get("b")).toBe(1);
+		expect([...found.values()].sort()).toEqual([0, 1, 2, 3, 4, 5, 6]);
+	});
 
 	it("are kept as long as a key is there, and are never shared", () => {
 		fc.assert(

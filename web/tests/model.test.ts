@@ -118,5 +118,6 @@ describe("tooltips", () => {
 	it("are lines of text", () => {
 		expect(tooltipText({ device: "sda", value: 3 })).toBe("device: sda\nvalue: 3");
 		expect(tooltipText("plain")).toBe("plain");
+		expect(tooltipText({ time: "now", nothing: "happened here" })).toBe("time: now\nnothing happened here");
 	});
 });

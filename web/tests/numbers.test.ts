@@ -17,6 +17,7 @@ const common = {
 	mean: 6.5,
 	notes: [],
 	lost_by_column: [[1, 7]] as [number, number][],
+	losses: [{ kind: "lost" as const, count: 7, columns: [[1, 7]] as [number, number][] }],
 };
 const stack: StackAnswer = {
 	...common,
@@ -125,7 +126,7 @@ describe("numbers over time", () => {
 		const made = new Numbers({ ...look, answer: stack });
 		expect([made.origin, made.interval, made.columns]).toEqual([5e9, 1e9, 3]);
 		expect(made.hatched).toEqual([[1e9, 2e9]]);
-		expect(made.lost).toEqual([[1, 7]]);
+		expect(made.lost).toEqual([{ kind: "lost", count: 7, columns: [[1, 7]] }]);
 		expect(new Numbers({ ...look, answer: series }).hatched).toEqual([[0, 1e9]]);
 	});
 

@@ -24,6 +24,7 @@ const fact = (name: string): StatisticFacts => ({
 		available: true,
 	},
 	why_not: "",
+	lacking: [],
 	breakdowns: [
 		{ field: "op", kind: "stack" },
 		{ field: "latency", kind: "heat" },
@@ -82,7 +83,7 @@ const percentiles: PercentilesAnswer = {
 		y: "latency",
 		unit: "ns",
 	},
-	...{ events: 9, notes: [], lost_by_column: [], gaps: [[2, 4]], window: [-4, 6] },
+	...{ events: 9, notes: [], lost_by_column: [], losses: [], gaps: [[2, 4]], window: [-4, 6] },
 	keys: [
 		{ key: "p50", mean: 80_000, values: [70_000, null, null, null, 90_000] },
 		{ key: "max", mean: 40e6, values: [300_000, null, null, null, 40e6] },
@@ -149,7 +150,17 @@ describe("percentiles", () => {
 describe("what does not add up", () => {
 	const stack = (adds_up: boolean, mean: number | null): StackAnswer => ({
 		...{ schema: 1, kind: "stack", statistic: "io.ops[op]", t0_ns: 0, interval_ns: 1e9, unit: "1/s", source: "" },
-		...{ first_ns: 0, until_ns: 2e9, covered_ns: 2e9, total: 40, mean: 40, notes: [], lost_by_column: [], adds_up },
+		...{
+			first_ns: 0,
+			until_ns: 2e9,
+			covered_ns: 2e9,
+			total: 40,
+			mean: 40,
+			notes: [],
+			lost_by_column: [],
+			losses: [],
+			adds_up,
+		},
 		keys: [
 			{ key: "sda", total: 40, mean: 40, values: [40, 40] },
 			{ key: "sda1", total: 30, mean: 30, values: [30, 30] },

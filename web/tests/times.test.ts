@@ -93,6 +93,11 @@ describe("time", () => {
 		expect(lengthWords(7200 * SECOND)).toBe("2 hours");
 		expect(lengthWords(90 * SECOND)).toBe("90 seconds");
 		expect(lengthWords(2.5e6)).toBe("2.5 ms");
+		expect(lengthWords(1092 * SECOND)).toBe("18 minutes 12 seconds");
+		expect(lengthWords(599.8 * SECOND)).toBe("10 minutes");
+		expect(lengthWords(90_123 * SECOND)).toBe("1 day 1 hour");
+		expect(lengthWords(7199 * SECOND)).toBe("2 hours");
+		expect(lengthWords(121.4 * SECOND)).toBe("2 minutes 1 second");
 		expect(momentWords(START)).toBe("2023-11-14 22:13:20");
 		expect(momentWords(START + 5e6, 1e6)).toBe("2023-11-14 22:13:20.005");
 		expect(momentWords(12.5 * SECOND, 1e8)).toBe("12.500 s");

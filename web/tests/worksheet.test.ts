@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
+import vectors from "../../tests/vectors/names.json";
 import type { StatisticFacts } from "../src/generated/api";
 import { place, resize, shift } from "../src/model/arranging";
 import { choicesOf, search, suggestions } from "../src/model/choices";
-import { compare, moveCompared } from "../src/model/moving";
-import { breakdownOf, brokenDown, filtered, rootOf } from "../src/model/names";
+import { compare, move, moveCompared } from "../src/model/moving";
+import { breakdownOf, brokenDown, filtered, rootOf, visible } from "../src/model/names";
 import { formatPlace, parsePlace, parseSelected } from "../src/model/place";
 import { readGraph, readWorksheet, unselected } from "../src/model/reading";
 import {
@@ -21,6 +22,7 @@ import {
 	sheet,
 	spanOf,
 } from "../src/model/worksheet";
+import { dragged } from "../src/views/worksheet/overview";
 
 const spans = fc
 	.tuple(fc.integer({ min: -(2 ** 40), max: 2 ** 52 }), fc.integer({ min: 1, max: 2 ** 40 }))
@@ -168,7 +170,34 @@ describe("graphs", () => {
 	});
 });
 
+describe("a drag over the strip", () => {
+	const all = { from: 0, until: 1000 };
+	it("moves the part that is shown, no farther than there is anything", () => {
+		const shown = { from: 100, until: 300 };
+		expect(dragged(shown, all, 200, 250)).toEqual({ from: 150, until: 350 });
+		expect(dragged(shown, all, 200, 5000)?.until).toBeLessThanOrEqual(1100);
+	});
+	it("chooses another part beside it, and where all is shown but what came since", () => {
+		expect(dragged({ from: 100, until: 300 }, all, 700, 500)).toEqual({ from: 500, until: 700 });
+		expect(dragged({ from: 0, until: 990 }, all, 300, 600)).toEqual({ from: 300, until: 600 });
+		expect(dragged({ from: -50, until: 1200 }, all, 300, 2000)).toEqual({ from: 300, until: 1000 });
+		expect(dragged(all, all, 300, 301)).toBeNull();
+	});
+});
+
 describe("the time that is compared with", () => {
+	it("is held while it is compared, and followed again afterwards, unless it was moved", () => {
+		sheet.value = { ...EMPTY, time: { live: 30 } };
+		compare();
+		expect(sheet.value.time).not.toHaveProperty("live");
+		moveCompared(-0.5);
+		compare();
+		expect(sheet.value).toMatchObject({ time: { live: 30 }, compare: null });
+		compare();
+		move(-0.5);
+		compare();
+		expect(sheet.value.time).not.toHaveProperty("live");
+	});
 	it("is whole, as it is saved, wherever it is moved", () => {
 		sheet.value = { ...EMPTY, time: { from: 0, until: 1001 } };
 		compare();
@@ -182,6 +211,9 @@ describe("the time that is compared with", () => {
 });
 
 describe("names", () => {
+	it.each(vectors.visible)("of others are shown as $shown", ({ text, shown }) => {
+		expect(visible(text)).toBe(shown);
+	});
 	it("are narrowed to a value, whatever is in it", () => {
 		expect(filtered("io.ops[op=write]", "file", 'a"b\\c]')).toBe('io.ops[op=write][file="a\\"b\\\\c]"]');
 		expect(filtered("io.ops[latency]", "op", "write")).toBe("io.ops[op=write][latency]");
@@ -211,6 +243,7 @@ const facts = (name: string, fields: [string, "stack" | "heat"][], why = ""): St
 	breakdowns: fields.map(([field, kind]) => ({ field, kind })),
 	available: why === "",
 	why_not: why,
+	lacking: [],
 });
 
 describe("what can be added", () => {
@@ -232,6 +265,61 @@ describe("what can be added", () => {
 			"net.bytes",
 			"net.bytes[interface]",
 		]);
+	});
+	it("is found first by its whole name, whatever else its words are in", () => {
+		const many = choicesOf([
+			facts("io.ops", [
+				["file", "stack"],
+				["queue", "heat"],
+				["op", "stack"],
+			]),
+			facts("io.bytes", [["file", "stack"]]),
+			facts("io.queue", [["queue", "heat"]]),
+			facts("io.utilization", [["utilization", "heat"]]),
+			facts("file.ops", [["file", "stack"]]),
+			facts("file.bytes", [["file", "stack"]]),
+			facts("cpu.utilization", [
+				["cpu", "stack"],
+				["utilization", "heat"],
+			]),
+			facts("a.late", [], "not here"),
+		]);
+		for (const each of many) expect(search(many, each.statistic)[0]).toBe(each);
+		expect(
+			search(many, "file.o")
+				.map((each) => each.statistic)
+				.slice(0, 2),
+		).toEqual(["file.ops", "file.ops[file]"]);
+	});
+	it("is found by an operation and by what people call a field", () => {
+		const many = choicesOf([
+			{
+				...facts("io.ops", [
+					["op", "stack"],
+					["latency", "heat"],
+				]),
+				filters: ["op"],
+			},
+			{ ...facts("arc.ops", [["device", "stack"]]), about: "what is read of disks" },
+		]);
+		const names = (typed: string) => search(many, typed).map((each) => each.statistic);
+		expect(names("write")).toEqual(["io.ops[op=write]", "io.ops[op=write][latency]"]);
+		expect(names("wri lat")).toEqual(["io.ops[op=write][latency]"]);
+		expect(names("read")[0]).toBe("io.ops[op=read]");
+		expect(names("read")).toContain("arc.ops");
+		expect(names("disk")[0]).toBe("arc.ops[device]");
+	});
+	it("has what the events do not tell last, with why not", () => {
+		const why = "no source tells the client yet";
+		const told = facts("io.ops", [["op", "stack"]]);
+		const found = choicesOf([{ ...told, lacking: [{ field: "client", kind: "stack", why_not: why }] }]);
+		expect(found.map((each) => [each.statistic, each.why])).toEqual([
+			["io.ops", ""],
+			["io.ops[op]", ""],
+			["io.ops[client]", why],
+		]);
+		expect(search(found, "io.ops").map((each) => each.statistic)).toEqual(["io.ops", "io.ops[op]", "io.ops[client]"]);
+		expect(suggestions(found).map((each) => each.statistic)).toEqual(["io.ops[op]"]);
 	});
 	it("is found by typing, what can't be had last", () => {
 		expect(search(all, "lat")[0]?.statistic).toBe("io.ops[latency]");

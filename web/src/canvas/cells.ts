@@ -99,6 +99,20 @@ export function wholeAxis(group: HeatMapGroup, scale: YScale, crop = 0): Axis {
 	return { scale, low: low < high ? low : high / 2, high };
 }
 
+/** The highest whole value of the row that holds most in maps of one geometry, at least 1: the marks of an axis begin there. */
+export function fullest(maps: readonly Cells[]): number {
+	const [one] = maps;
+	if (!one) return 1;
+	const rows = one.edges.slice(1).map(() => 0);
+	for (const { counts, columns } of maps)
+		for (const [i, count] of counts.entries()) {
+			const row = Math.floor(i / columns);
+			rows[row] = (rows[row] ?? 0) + Math.abs(count);
+		}
+	const place = rows.indexOf(Math.max(...rows));
+	return Math.max(1, (one.edges[place + 1] ?? 0) - 1);
+}
+
 /** Maps of one geometry added up. */
 export function plus(maps: readonly Cells[], shape: Shape): Cells {
 	const counts = new Float64Array((shape.starts.length - 1) * shape.columns);

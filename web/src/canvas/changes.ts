@@ -1,7 +1,7 @@
 import type { Difference } from "../generated/api";
 import type { HeatMapGroup, SparseCounts, ThemeColours } from "../generated/maps";
 import { bitmapOf, steps } from "./bitmap";
-import { type Cells, fill, geometry, type Shape, spotAt } from "./cells";
+import { type Cells, fill, fullest, geometry, type Shape, spotAt } from "./cells";
 import { Compared } from "./compared";
 import type { Content, Words } from "./content";
 import type { Frame } from "./frame";
@@ -31,6 +31,7 @@ export class Changes extends Compared implements Content {
 	#scale: Scale | null = null;
 	#cells: Cells | null = null;
 	#of: Cells[] = [];
+	#at = 1;
 
 	constructor(readonly look: ChangesLook) {
 		super(look.answer, look.answer.gaps);
@@ -43,12 +44,14 @@ export class Changes extends Compared implements Content {
 
 	settle(shown: Span, box: Box): boolean {
 		const before = JSON.stringify(this.#scale);
-		this.#scale = scaleOf([this.#change(this.#shape(shown, box)).counts], this.look.kind);
+		const change = this.#change(this.#shape(shown, box));
+		this.#scale = scaleOf([change.counts], this.look.kind);
+		this.#at = fullest([change]);
 		return before !== JSON.stringify(this.#scale);
 	}
 
 	ticks(): Tick[] {
-		return valueTicks(this.axis, this.look.group.unit);
+		return valueTicks(this.axis, this.look.group.unit, this.#at);
 	}
 
 	paint(context: CanvasRenderingContext2D, frame: Frame, ratio: number): void {

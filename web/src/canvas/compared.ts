@@ -1,3 +1,4 @@
+import type { LossesOfKind } from "../generated/maps";
 import type { Content } from "./content";
 
 /** Two parts of time of one length, of which the first one's moments are told. */
@@ -16,7 +17,7 @@ export abstract class Compared implements Pick<Content, "compared" | "idle" | "l
 	readonly hatched: [number, number][];
 	readonly compared = true;
 	readonly idle: [number, number][] = [];
-	readonly lost: [number, number][] = [];
+	readonly lost: LossesOfKind[] = [];
 
 	/** `gaps`: (first, one past the last) column that one of them lacks. */
 	constructor({ from_ns, interval_ns, columns }: Times, gaps: readonly Readonly<[number, number]>[]) {

@@ -1,4 +1,4 @@
-import type { ThemeColours } from "../generated/maps";
+import type { LossesOfKind, ThemeColours } from "../generated/maps";
 import type { Cells } from "./cells";
 import type { Frame } from "./frame";
 import type { Axis, Box, Span } from "./spaces";
@@ -22,8 +22,8 @@ export interface Content {
 	readonly compared: boolean;
 	/** Spans without any I/O though some was due. */
 	readonly idle: readonly Readonly<[number, number]>[];
-	/** (column, records lost); 0 where nobody knows how many. */
-	readonly lost: readonly Readonly<[number, number]>[];
+	/** What was lost, by kind and column. */
+	readonly lost: readonly LossesOfKind[];
 	/** The cells that were painted last, null where there are none: a mark is grown to whole ones. */
 	readonly cells: Cells | null;
 	/** The vertical axis as it is painted. */

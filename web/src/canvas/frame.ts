@@ -159,26 +159,15 @@ function paintWords(
 	}
 }
 
-/** Records lost, (column, how many) added up by cells of so many columns: 0 where nobody knows how many. */
-export function lostBars(
-	lost: readonly Readonly<[number, number]>[],
-	cells: { first: number; joined: number; columns: number },
-): Map<number, number> {
-	const found = new Map<number, number>();
-	for (const [column, count] of lost) {
-		const cell = Math.floor((column - cells.first) / cells.joined);
-		if (cell >= 0 && cell < cells.columns) found.set(cell, (found.get(cell) ?? 0) + count);
-	}
-	return found;
-}
-
-/** Losses under a plot: a bar's height is by the logarithm, an unknown number is lowest. The first cell, `step` long, is at `origin`. */
+/**
+ * Losses under a plot, and what they are called: a bar's height is by the logarithm, an unknown number is lowest. The first cell,
+ * `step` long, is at `origin`.
+ */
 export function paintStrip(
 	context: CanvasRenderingContext2D,
 	{ box, span, colours }: Frame,
 	bars: ReadonlyMap<number, number>,
-	origin: number,
-	step: number,
+	{ origin, step, name }: { origin: number; step: number; name: string },
 ): void {
 	const top = box.top + box.height;
 	const most = Math.log2(1 + Math.max(0, ...bars.values()));
@@ -195,7 +184,7 @@ export function paintStrip(
 	context.fillStyle = colours.lost;
 	context.textAlign = "left";
 	context.textBaseline = "middle";
-	context.fillText("lost", box.left + box.width + 8, top + STRIP / 2 + 1);
+	context.fillText(name, box.left + box.width + 8, top + STRIP / 2 + 1);
 	context.strokeStyle = colours.faint;
 	context.lineWidth = 1;
 	context.strokeRect(box.left - 0.5, top - 0.5, box.width + 1, STRIP + 1);

@@ -1,10 +1,11 @@
-import type { HeatMapCounts, HeatMapGroup, SparseCounts, ThemeColours } from "../generated/maps";
+import type { HeatMapCounts, HeatMapGroup, LossesOfKind, SparseCounts, ThemeColours } from "../generated/maps";
 import { bitmapOf, type Paint, steps } from "./bitmap";
-import { type Cells, fill, geometry, plus, spotAt, wholeAxis } from "./cells";
+import { type Cells, fill, fullest, geometry, plus, spotAt, wholeAxis } from "./cells";
 import type { Content, Words } from "./content";
 import type { Frame } from "./frame";
 import { greys, pixel } from "./hues";
 import { paintLegend } from "./legend";
+import { anyLost } from "./lost";
 import { mixtureOf } from "./mixture";
 import { paintOverlays } from "./overlays";
 import { paintBitmap, valueTicks } from "./paint";
@@ -54,9 +55,11 @@ export interface Held {
 	end: number;
 	axis: Axis | null;
 	scale: Scale | null;
+	/** A value near which the axis has a mark. */
+	at: number;
 }
 
-export const nothingHeld = (): Held => ({ key: "", from: 0, origin: 0, end: 0, axis: null, scale: null });
+export const nothingHeld = (): Held => ({ key: "", from: 0, origin: 0, end: 0, axis: null, scale: null, at: 1 });
 
 /** Cells are so wide and so high at least, in pixels of the canvas. */
 const CELL = { wide: 2, high: 3 };
@@ -70,7 +73,7 @@ export class Heat implements Content {
 	readonly hatched: [number, number][];
 	readonly compared = false;
 	readonly idle: [number, number][];
-	readonly lost: readonly [number, number][];
+	readonly lost: readonly LossesOfKind[];
 	#cells: Cells | null = null;
 	#seen = { above: 0, below: 0, total: 0 };
 
@@ -121,12 +124,12 @@ export class Heat implements Content {
 		this.#seen = cells;
 		this.#cells ??= cells;
 		if (stays) return false;
-		Object.assign(held, { key, from, origin, end, scale: scaleOf([cells.counts], kind) });
+		Object.assign(held, { key, from, origin, end, scale: scaleOf([cells.counts], kind), at: fullest([cells]) });
 		return true;
 	}
 
 	ticks(): Tick[] {
-		return valueTicks(this.axis, this.look.group.unit);
+		return valueTicks(this.axis, this.look.group.unit, this.held.at);
 	}
 
 	paint(context: CanvasRenderingContext2D, frame: Frame, ratio: number, shown: Span): void {
@@ -158,7 +161,7 @@ export class Heat implements Content {
 			signed: false,
 			unit: UNITS[group.weight],
 			lines: overlays ? group.lines : [],
-			lift: map.lost.length > 0 ? 8 : 0,
+			lift: anyLost(map.lost) ? 8 : 0,
 		});
 	}
 

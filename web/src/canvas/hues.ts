@@ -127,19 +127,41 @@ export function mixed(lightness: number, parts: readonly (readonly [weight: numb
 	return [lightness, a, b];
 }
 
+/** Keys in the order in which they take their places: those that have a hue by name, so that it does not tell which answer came first. */
+export function placed(keys: readonly string[]): string[] {
+	const hued = SHADES.length * HUES.length;
+	const by = (one: string, other: string) => one.localeCompare(other, "en", { numeric: true });
+	return [...keys.slice(0, hued).toSorted(by), ...keys.slice(hued)];
+}
+
 /**
  * Places of keys among the hues. A key keeps its place as long as it is there, so that it keeps its colour while the order
- * changes; a new one takes the lowest that is free.
+ * changes. A new one takes the place that it has elsewhere (`others`), where that is one of the first `room` and free here; else the
+ * lowest that is free here, and nowhere another key's as long as there is room.
  */
-export function placesOf(keys: readonly string[], before: ReadonlyMap<string, number>): Map<string, number> {
+export function placesOf(
+	keys: readonly string[],
+	before: ReadonlyMap<string, number>,
+	others: ReadonlyMap<string, number> = new Map(),
+	room = SHADES.length * HUES.length,
+): Map<string, number> {
 	const kept = new Map(keys.flatMap((key) => (before.has(key) ? [[key, before.get(key) ?? 0]] : [])));
 	const taken = new Set(kept.values());
-	let free = 0;
+	const put = (key: string, place: number) => {
+		taken.add(place);
+		kept.set(key, place);
+	};
+	for (const key of keys) {
+		const place = others.get(key);
+		if (!kept.has(key) && place !== undefined && place < room && !taken.has(place)) put(key, place);
+	}
+	const elsewhere = new Set(others.values());
 	for (const key of keys) {
 		if (kept.has(key)) continue;
-		while (taken.has(free)) free++;
-		taken.add(free);
-		kept.set(key, free);
+		let free = 0;
+		while (free < room && (taken.has(free) || elsewhere.has(free))) free++;
+		if (free >= room) for (free = 0; taken.has(free); ) free++;
+		put(key, free);
 	}
 	return kept;
 }

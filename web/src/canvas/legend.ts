@@ -44,12 +44,14 @@ export function paintLegend(
 	}
 }
 
-function legendText(scale: Scale, level: number, signed: boolean, unit: Unit): string {
+export function legendText(scale: Scale, level: number, signed: boolean, unit: Unit): string {
 	if (signed && level === 0) return "0";
 	const count = countAt(scale, Math.abs(level));
 	if (Number.isNaN(count)) return "";
 	const text = unit
 		? quantity(count, unit, 3)
-		: quantity(count < 10 && signed ? count : Math.round(count), "", signed ? 3 : 9);
+		: count < 10 && signed
+			? quantity(count, "", 3)
+			: Math.round(count).toLocaleString("en").replaceAll(",", " ");
 	return signed ? `${level > 0 ? "+" : "-"}${text}` : text;
 }

@@ -1,4 +1,4 @@
-import type { ThemeColours } from "../generated/maps";
+import type { LossesOfKind, ThemeColours } from "../generated/maps";
 import type { Content, Words } from "./content";
 import type { Frame } from "./frame";
 import {
@@ -59,7 +59,7 @@ export class Numbers implements Content {
 	readonly answered: [number, number] | null;
 	readonly hatched: [number, number][];
 	readonly compared = false;
-	readonly lost: readonly [number, number][];
+	readonly lost: readonly LossesOfKind[];
 	readonly idle = [];
 	readonly cells = null;
 	readonly layers: Layer[];
@@ -88,7 +88,7 @@ export class Numbers implements Content {
 		const window = lines ? answer.window : ([0, this.columns] as const);
 		this.answered = window && times(window);
 		this.hatched = (lines ? answer.gaps : gapsOf(values)).map(times);
-		this.lost = answer.lost_by_column;
+		this.lost = answer.losses;
 	}
 
 	get axis(): Axis {

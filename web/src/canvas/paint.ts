@@ -3,9 +3,9 @@ import { bitmapOf, steps } from "./bitmap";
 import type { Cells } from "./cells";
 import {
 	type Frame,
-	lostBars,
 	paintArea,
-	paintHatch,
+	paintBlank,
+	paintIdle,
 	paintStrip,
 	paintTimes,
 	paintValues,
@@ -15,10 +15,14 @@ import {
 } from "./frame";
 import { pixel } from "./hues";
 import { paintLegend } from "./legend";
+import { anyLost, lostBars, lostName } from "./lost";
 import { paintOverlays } from "./overlays";
 import type { Scale } from "./scale";
 import { type Area, type Axis, type Box, type Span, xPixel } from "./spaces";
 import { linearTicks, logTicks, UNITS } from "./ticks";
+
+/** Marks of values at most. */
+const MARKS = 9;
 
 /** Everything that one map's picture depends on. */
 export interface Picture {
@@ -31,6 +35,8 @@ export interface Picture {
 	box: Box;
 	colours: ThemeColours;
 	lines: boolean;
+	/** A value near which the axis has a mark. */
+	at: number;
 	brush: Area | null;
 }
 
@@ -44,7 +50,12 @@ export function paint(context: CanvasRenderingContext2D, picture: Picture): void
 	context.fillStyle = colours.background;
 	context.fillRect(0, 0, context.canvas.width, context.canvas.height);
 	within(context, box, () => {
-		paintHatch(context, frame, hatched(group, map));
+		const times = ([from, to]: [number, number]): [number, number] => [
+			from * group.interval_ns,
+			to * group.interval_ns,
+		];
+		paintIdle(context, frame, map?.gaps.map(times) ?? []);
+		paintBlank(context, frame, map?.unrecorded.map(times) ?? [], "not recorded");
 		const height = Math.round(box.height * devicePixelRatio);
 		const paints = { scale, palette: palette.map(pixel), signed, mixture: null };
 		paintBitmap(context, frame, bitmapOf(cells, axis, height, paints), cells, group.interval_ns);
@@ -52,8 +63,11 @@ export function paint(context: CanvasRenderingContext2D, picture: Picture): void
 		if (picture.brush) paintArea(context, frame, axis, picture.brush);
 	});
 	const step = cells.joined * group.interval_ns;
-	if (strip > 0 && map) paintStrip(context, frame, lostBars(map.lost, cells), cells.first * group.interval_ns, step);
-	paintValues(context, frame, axis, valueTicks(axis, group.unit));
+	if (strip > 0 && map) {
+		const where = { origin: cells.first * group.interval_ns, step, name: lostName(map.lost) };
+		paintStrip(context, frame, lostBars(map.lost, cells), where);
+	}
+	paintValues(context, frame, axis, valueTicks(axis, group.unit, picture.at));
 	const times = linearTicks(span.from, span.to, timeMarks(box), "ns");
 	paintTimes(context, frame, times, box.top + box.height + strip);
 	const lines = picture.lines && !signed ? group.lines : [];
@@ -75,18 +89,13 @@ export function paintBitmap(
 	context.drawImage(bitmap, left, box.top, right - left, box.height);
 }
 
-/** Spans of a map, in ns, in which there was nothing or nothing is known. */
-export function hatched(group: Pick<HeatMapGroup, "interval_ns">, map: HeatMapCounts | null): [number, number][] {
-	const spans = [...(map?.gaps ?? []), ...(map?.unrecorded ?? [])];
-	return spans.map(([from, to]) => [from * group.interval_ns, to * group.interval_ns]);
-}
-
-/** Marks of values on an axis. */
-export function valueTicks(axis: Axis, unit: HeatMapGroup["unit"], most = 9) {
-	return (axis.scale === "log" ? logTicks : linearTicks)(axis.low, axis.high, most, unit);
+/** Marks of values on an axis, of a logarithmic one at the power below `at` for sure. */
+export function valueTicks(axis: Axis, unit: HeatMapGroup["unit"], at: number) {
+	if (axis.scale === "log") return logTicks(axis.low, axis.high, MARKS, unit, at);
+	return linearTicks(axis.low, axis.high, MARKS, unit);
 }
 
 /** Height of the strip of losses under a map; none where nothing was lost. */
 export function stripOf(map: HeatMapCounts | null): number {
-	return map && map.lost.length > 0 ? STRIP : 0;
+	return map && anyLost(map.lost) ? STRIP : 0;
 }

@@ -52,8 +52,11 @@ export function linearTicks(low: number, high: number, most: number, unit: Unit)
 	return ticks;
 }
 
-/** At most `most` marks at powers of ten (of two for bytes), finer ones between where there is room; each in its own unit. */
-export function logTicks(low: number, high: number, most: number, unit: Unit): Tick[] {
+/**
+ * At most `most` marks at powers of ten (of two for bytes), finer ones between where there is room; each in its own unit. Where not
+ * every power has room, that below `at` has.
+ */
+export function logTicks(low: number, high: number, most: number, unit: Unit, at = 1): Tick[] {
 	if (!(high > low)) return [];
 	const from = Math.max(low, 0.5);
 	const base = unit === "B" ? 2 : 10;
@@ -68,7 +71,8 @@ export function logTicks(low: number, high: number, most: number, unit: Unit): T
 		if (shown.length <= most) values = shown;
 	}
 	let stride = 1;
-	const every = (step: number) => exponents.filter((power) => ((power % step) + step) % step === 0);
+	const anchor = Math.floor(log(at) + 1e-9);
+	const every = (step: number) => exponents.filter((power) => (power - anchor) % step === 0);
 	while (every(stride).length > most) stride++;
 	if (stride > 1) values = every(stride).map((power) => base ** power);
 	if (values.length < 2) return linearTicks(from, high, most, unit);

@@ -19,10 +19,10 @@ export function tooltip(_handler: unknown, event: MouseEvent, _item: unknown, va
 	box.style.top = `${Math.max(4, top)}px`;
 }
 
-/** A tooltip's value as lines of text. */
+/** A tooltip's value as lines of text; what begins with "nothing" is a sentence. */
 export function tooltipText(value: unknown): string {
 	if (typeof value !== "object" || value === null) return String(value);
 	return Object.entries(value)
-		.map(([name, part]) => `${name}: ${String(part)}`)
+		.map(([name, part]) => `${name}${name === "nothing" ? "" : ":"} ${String(part)}`)
 		.join("\n");
 }

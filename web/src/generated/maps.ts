@@ -8,7 +8,7 @@ export interface DimensionParts {
 
 /**
  * One map. `gaps` are spans of columns without any I/O where some was due, `unrecorded` those in which nothing was recorded; `lost`
- * are (column, records lost), 0 where nobody knows how many; `begins` says when, where that is known.
+ * is what was lost in these columns, by kind; `begins` says when, where that is known.
  */
 export interface HeatMapCounts {
 	label: string;
@@ -18,7 +18,7 @@ export interface HeatMapCounts {
 	cells: SparseCounts;
 	gaps: [number, number][];
 	unrecorded: [number, number][];
-	lost: [number, number][];
+	lost: LossesOfKind[];
 	overlays: OverlayLevel[];
 	dimensions: DimensionParts[];
 	notes: string[];
@@ -48,6 +48,16 @@ export interface HeatMapGroup {
 	show_lines: boolean;
 	difference: boolean;
 	maps: HeatMapCounts[];
+}
+
+/**
+ * What was lost of a kind: records that were dropped, those that could not be read, or starts and completions without their other
+ * half. `count`: how many in all, as far as anybody knows; `columns`: (column, how many), ascending, 0 where nobody knows.
+ */
+export interface LossesOfKind {
+	kind: "lost" | "damaged" | "unpaired";
+	count: number;
+	columns: [number, number][];
 }
 
 /** Percentiles and mean where `joined` columns are one: a row of values for each of the group's `lines`, null where nothing was. */

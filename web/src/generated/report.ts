@@ -51,6 +51,14 @@ export interface Fact {
 	runs: number[];
 }
 
+/** Plain words in rows; the first column names its row. */
+export interface Grid {
+	title: string;
+	note: string;
+	head: string[];
+	rows: string[][];
+}
+
 /** How many runs stand at a level of trust, and what the level means. */
 export interface LevelCount {
 	level: "OK" | "UNJUDGED" | "SUSPECT" | "INVALID";
@@ -92,7 +100,7 @@ export interface MethodPart {
 	text: string[];
 }
 
-/** Everything that the page shows before a run is opened. */
+/** Everything that the page shows before a run is opened. `elsewhere`: metrics that were observed and have no section. */
 export interface Payload {
 	schema_version: number;
 	generator: string;
@@ -105,9 +113,11 @@ export interface Payload {
 	levels: LevelCount[];
 	reasons: ReasonGroup[];
 	sections: Section[];
+	elsewhere: string[];
 	datasets: Record<string, Dataset>;
 	themes: Record<string, Record<string, unknown>>;
 	runs: RunTable;
+	target: TargetPart;
 	environment: Fact[];
 	assumptions: Assumption[];
 	jobs: TextBlock[];
@@ -255,6 +265,12 @@ export interface TableRow {
 	title: string;
 	summary: boolean;
 	cells: (TableCell | null)[];
+}
+
+/** What was measured: what each target says of itself, then its settings, devices and controllers. */
+export interface TargetPart {
+	states: TextBlock[];
+	tables: Grid[];
 }
 
 /** A titled piece of verbatim text: a job, a command. */

@@ -1,7 +1,8 @@
 import { signal } from "@preact/signals";
 import type { DrawnMap, PercentilesAnswer, Problem, SeriesAnswer, StackAnswer, Tick } from "../generated/api";
 import { decodeHeat, MEDIA_TYPE } from "./binary";
-import { messageOf } from "./errors";
+import { messageOf, UNREACHED } from "./errors";
+import { unreachable } from "./held";
 import { answerHeld, inlined } from "./offline";
 
 /** After so many ms is asked again what did not reach the service, or what it had no time for. */
@@ -118,7 +119,11 @@ const TOKEN =
 	"The service has another token than this page: open the address that iolab printed. With --token-file it keeps one.";
 
 async function reach(url: string, options: RequestInit): Promise<Response> {
-	const response = await fetch(url, options);
+	const response = await fetch(url, options).catch((error: unknown) => {
+		if (options.signal?.aborted) throw error;
+		unreachable.value = true;
+		throw new Error(UNREACHED);
+	});
 	if (response.ok) return response;
 	if (response.status === 401) throw new Refusal(401, TOKEN);
 	throw new Refusal(response.status, inWords((await response.json().catch(() => null)) as Problem | null));

@@ -1,2 +1,9 @@
+/** What is said where the service was not reached; a page that says so in more words leaves it out. */
+export const UNREACHED = "The service is not reached.";
+
+/** Words but those that the page says anyhow. */
+export const besides = (words: readonly (string | false)[]): string[] =>
+	words.filter((each): each is string => Boolean(each) && each !== UNREACHED);
+
 /** What went wrong, in words. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

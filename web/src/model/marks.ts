@@ -3,8 +3,14 @@ import type { Losses, Mark, Marks } from "../generated/api";
 import { ask } from "./ask";
 import { facts, type Span, sheet } from "./worksheet";
 
-/** The marks of the recording that is shown, the times in which nothing was recorded, and those in which it was, where that is known. */
-const NOTHING = { found: [] as Mark[], left: 0, gaps: [] as Span[], recorded: [] as Span[] };
+/** The marks of the recording that is shown, the times in which nothing was recorded, those in which it was, where that is known, and losses by kind. */
+const NOTHING = {
+	found: [] as Mark[],
+	left: 0,
+	gaps: [] as Span[],
+	recorded: [] as Span[],
+	lost: {} as Record<string, number>,
+};
 const found = signal(NOTHING);
 
 export const marks = {
@@ -45,7 +51,13 @@ async function load(recording: string): Promise<void> {
 		const [named, lost] = await Promise.all([ask<Marks>("marks", { recording }), ask<Losses>("losses", { recording })]);
 		if (recording !== sheet.peek().recording) return;
 		const spans = (list: [number, number][]) => list.map(([from, until]) => ({ from, until }));
-		found.value = { found: named.marks, left: named.left, gaps: spans(lost.gaps), recorded: spans(lost.recorded) };
+		found.value = {
+			found: named.marks,
+			left: named.left,
+			gaps: spans(lost.gaps),
+			recorded: spans(lost.recorded),
+			lost: lost.totals,
+		};
 	} catch {
 		// a page without marks is still a page; what is wrong with the recording is said elsewhere
 	}

@@ -15,6 +15,7 @@ import {
 	setSpan,
 	sheet,
 	time,
+	type Worksheet,
 	whole,
 } from "./worksheet";
 
@@ -130,15 +131,20 @@ export async function jump(spec: GraphSpec, kind: "max" | "min"): Promise<void> 
 	}
 }
 
-/** Compare with the time just before, or no more. */
+/** What was followed when a comparison held it, and as what it stands since. */
+let held: { time: Worksheet["time"]; as: Worksheet["time"] } | null = null;
+
+/** Compare with the time just before, or no more; what was followed before is followed again, unless it was moved. */
 export function compare(): void {
 	if (sheet.value.compare) {
-		sheet.value = { ...sheet.value, compare: null };
+		const time = held?.as === sheet.value.time ? held.time : sheet.value.time;
+		sheet.value = { ...sheet.value, time, compare: null };
 		return;
 	}
 	const now = standing();
 	const length = lengthOf(now);
 	const frozen = "live" in sheet.value.time ? now : sheet.value.time;
+	held = { time: sheet.value.time, as: frozen };
 	sheet.value = { ...sheet.value, time: frozen, compare: { from: now.from - length, until: now.from } };
 }
 

@@ -1,5 +1,16 @@
 /** What a saved worksheet and an alert may be called, as the pattern of a field. */
 export const NAME = "[A-Za-z0-9_\\-][A-Za-z0-9 ._\\-]{0,63}";
+export const NAME_WORDS = "letters, digits, spaces, . _ -; at most 64, not beginning with a dot or a space";
+
+const SHORT: Record<string, string> = { "\t": "\\t", "\n": "\\n", "\r": "\\r" };
+
+/** Text of others as a page may have it: what is not printable, or turns text around, appears as `\x1b`; spaces alone as they are. */
+export const visible = (text: string): string =>
+	text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu, (letter) => {
+		const code = letter.codePointAt(0) ?? 0;
+		const [sign, digits] = code < 0x100 ? ["x", 2] : code < 0x10000 ? ["u", 4] : ["U", 8];
+		return SHORT[letter] ?? `\\${sign}${code.toString(16).padStart(digits as number, "0")}`;
+	});
 
 /** A statistic of one value of any field: the filter stands before the breakdown. */
 export function filtered(name: string, field: string, value: string): string {

@@ -69,13 +69,22 @@ export function refuse(error: unknown): void {
 	refused.value = messageOf(error);
 }
 
-/** Show a worksheet; one that names no recording that is served shows the first, one of too many graphs the first of these. */
+/**
+ * Show a worksheet, or of too many graphs the first. Where its recording is not served the first one that is stands in its place, which
+ * is said: under its name that would be another worksheet, so it has none.
+ */
 export async function show(asked: Worksheet): Promise<void> {
-	const found = recordings.value.find((each) => each.name === asked.recording) ?? recordings.value[0];
+	const named = recordings.value.find((each) => each.name === asked.recording);
+	const found = named ?? recordings.value[0];
+	const absent = asked.recording !== "" && found !== undefined && !named;
 	const left = asked.graphs.length - MOST;
-	await choose(found?.name ?? "", { ...asked, graphs: asked.graphs.slice(0, MOST) });
-	if (left > 0)
-		refused.value = `It has ${asked.graphs.length} graphs: the first ${MOST} are shown, ${left} are left out.`;
+	const words = [
+		absent && `There is no recording ${asked.recording} here: ${found.name} is shown.`,
+		left > 0 && `It has ${asked.graphs.length} graphs: the first ${MOST} are shown, ${left} are left out.`,
+	];
+	refused.value = words.filter(Boolean).join(" ");
+	const name = absent ? "" : asked.name;
+	await choose(found?.name ?? "", { ...asked, name, graphs: asked.graphs.slice(0, MOST) });
 }
 
 let wishes = 0;
@@ -160,7 +169,7 @@ function recover(): (() => void) | undefined {
 			learn(found);
 			unreachable.value = false;
 			refusal.value = "";
-			if (!untracked(() => facts.value) && found[0]) await choose(found[0].name);
+			if (!untracked(() => facts.value) && found[0]) await show(sheet.peek());
 		} catch (error) {
 			// it is asked again; a service that refuses is there
 			refusal.value = error instanceof Refusal ? error.message : "";

@@ -48,13 +48,16 @@ export function nextMultiple(length: number, unit: number): number {
 	return multiple ? Math.round(times) + 1 : 1;
 }
 
-/** A length of time in words, such as "2 hours". */
+/** Seconds from which on a length is told in two units. */
+const TWO = 120;
+
+/** A length of time in words, such as "2 hours" or "18 minutes 12 seconds". */
 export function lengthWords(ns: number): string {
 	const seconds = ns / SECOND;
-	const unit = UNITS.toReversed().find(
-		(each) => seconds >= each.seconds && Number.isInteger(round(seconds / each.seconds)),
-	);
-	if (unit) return plural(round(seconds / unit.seconds), unit.name);
+	const whole = (unit: number) => Math.abs(seconds - Math.round(seconds / unit) * unit) < Math.min(0.5, seconds / 1000);
+	const unit = UNITS.toReversed().find((each) => Math.round(seconds / each.seconds) > 0 && whole(each.seconds));
+	if (unit) return plural(Math.round(seconds / unit.seconds), unit.name);
+	if (seconds >= TWO) return twoUnits(Math.round(seconds));
 	if (seconds >= 1) return plural(round(seconds), "second");
 	return seconds >= 1e-3 ? `${round(seconds * 1e3)} ms` : `${round(seconds * 1e6)} µs`;
 }
@@ -74,6 +77,17 @@ export function spanWords(span: Span, origin = 0): string {
 	const [from, until] = [momentWords(span.from, step, origin), momentWords(span.until, step, origin)];
 	const same = span.from >= EPOCH && from.slice(0, 10) === until.slice(0, 10);
 	return `${from} – ${same ? until.slice(11) : until}${span.from >= EPOCH ? " UTC" : ""}`;
+}
+
+/** Whole seconds in the largest unit that they fill, and the rest in the next smaller one. */
+function twoUnits(seconds: number): string {
+	const place = UNITS.findLastIndex((each) => seconds >= each.seconds);
+	const [large, small] = [UNITS[place] ?? UNITS[0], UNITS[place - 1] ?? { name: "second", seconds: 1 }];
+	const rest = Math.round((seconds % large.seconds) / small.seconds);
+	const whole = Math.floor(seconds / large.seconds);
+	// a rest that fills the larger unit is one more of it
+	if (rest * small.seconds >= large.seconds) return plural(whole + 1, large.name);
+	return [plural(whole, large.name), rest > 0 && plural(rest, small.name)].filter(Boolean).join(" ");
 }
 
 const round = (value: number) => Number(value.toPrecision(4));

@@ -38,11 +38,20 @@ export const whole = computed<Span>(() => {
 	return { from, until: last === null ? from + SECOND : Math.max(last + 1, from + 1) };
 });
 
+/** Until when the newest of what is recorded is there: less than all of it where the clock was set back before that was begun. */
+const newest = computed(() => {
+	const now = tick.value?.now_ns ?? null;
+	return now === null ? whole.value.until : Math.min(now + 1, whole.value.until);
+});
+
+/** By how long what is recorded now lies before the end of what was recorded earlier, in ns: a clock was set back; 0 where it goes on. */
+export const behind = computed(() => whole.value.until - newest.value);
+
 /** The worksheet's time as a span: while live it ends with what came last. */
 export const time = computed<Span>(() => {
 	const { time: asked } = sheet.value;
 	if (!("live" in asked)) return asked;
-	return { from: whole.value.until - asked.live * SECOND, until: whole.value.until };
+	return { from: newest.value - asked.live * SECOND, until: newest.value };
 });
 
 /** Whether the worksheet follows what is being recorded. */

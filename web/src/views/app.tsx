@@ -7,6 +7,7 @@ import { RunMaps } from "./maps";
 import { Panel } from "./panel";
 import { Runs } from "./runs";
 import { Summary, Verdicts } from "./summary";
+import { hasTarget } from "./target";
 
 /** The whole page. */
 export function App() {
@@ -67,6 +68,7 @@ function Contents() {
 		["comparison", "Numbers", sections.length > 0],
 		["maps", "Maps", hasMaps()],
 		["runs", "Runs", true],
+		["target", "Target", hasTarget()],
 		["environment", "Environment", environment.length > 0],
 		["assumptions", "Assumptions", assumptions.length > 0],
 		["job", "Job", jobs.length > 0],

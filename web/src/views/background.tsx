@@ -1,11 +1,13 @@
 import { report } from "../model/state";
 import { Part, Verbatim } from "./parts";
+import { hasTarget, Target } from "./target";
 
 /** Where and how it was measured, and how to measure it again. */
 export function Background() {
 	const { environment, assumptions, jobs, reproduce, method } = report.value;
 	return (
 		<>
+			{hasTarget() && <Target />}
 			{environment.length > 0 && (
 				<Part id="environment" title="Environment">
 					<div class="table">

@@ -30,7 +30,29 @@ export function Comparison() {
 			{shown.map((section) => (
 				<SectionView key={section.name} section={section} />
 			))}
+			<Elsewhere />
 		</Part>
+	);
+}
+
+/** Metrics that have no section here, by name: nothing that was measured goes unsaid. */
+function Elsewhere() {
+	const names = report.value.elsewhere;
+	if (names.length === 0) return null;
+	return (
+		<details class="elsewhere quiet">
+			<summary>
+				{names.length} more {names.length === 1 ? "metric has" : "metrics have"} no table here
+			</summary>
+			<p>
+				A run has its values of them, and <code>iolab compare RESULTS --metric NAME</code> makes a table of any:{" "}
+				{names.map((name) => (
+					<span key={name}>
+						<code>{name}</code>{" "}
+					</span>
+				))}
+			</p>
+		</details>
 	);
 }
 

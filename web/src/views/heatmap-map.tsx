@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
-import { type Cells, snapped, spotAt, wholeAxis } from "../canvas/cells";
-import { lostBars } from "../canvas/frame";
+import { type Cells, fullest, snapped, spotAt, wholeAxis } from "../canvas/cells";
+import { lostBars, lostIn, lostWords } from "../canvas/lost";
 import { overlayLevel } from "../canvas/overlays";
 import { paint, stripOf } from "../canvas/paint";
 import { areaOf, type Box, moveSpan, xTime, yValue, zoomAxis, zoomSpan } from "../canvas/spaces";
@@ -36,6 +36,7 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 		const frozen = moving.current === undefined ? null : now.current.drawn;
 		const made = drawn(group, span.value, axis, box, kind.value, frozen);
 		now.current = { drawn: made, box };
+		const at = fullest(made.cells.slice(0, group.maps.length));
 		for (const [i, canvas] of canvases.entries()) {
 			const cells = made.cells[i];
 			const context = canvas.getContext("2d");
@@ -60,6 +61,7 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 				box,
 				colours: colours.value,
 				lines,
+				at,
 				brush: area,
 			};
 			paint(context, picture);
@@ -72,10 +74,6 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 		const pixel = (span.value.to - span.value.from) / now.current.box.width / group.interval_ns;
 		const [from, to] = [span.value.from / group.interval_ns, span.value.to / group.interval_ns];
 		return spans.some(([start, end]) => Math.min(end, to) - Math.max(start, from) >= pixel);
-	};
-	const hatched = (map: HeatMapCounts) => {
-		const words = [seen(map.gaps) && "no I/O at all", seen(map.unrecorded) && "nothing was recorded"].filter(Boolean);
-		return words.length > 0 && `hatched: ${words.join(" or ")}`;
 	};
 	const sentence = (i: number, cells: Cells) => {
 		const map = group.maps[i];
@@ -90,8 +88,9 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 				`${amount(group, cells.above)} (${percent(cells.above / Math.max(1, cells.total))}) above ${quantity(axis.high, group.unit)}`,
 			cells.below > 0 && `${amount(group, cells.below)} below ${quantity(axis.low, group.unit)}`,
 			level && `lines of each ${quantity(level.joined * group.interval_ns, "ns")}`,
-			lostWords(lostBars(map.lost, cells)),
-			hatched(map),
+			missing(map, cells),
+			seen(map.gaps) && "shaded: no I/O, though some was due",
+			seen(map.unrecorded) && "hatched: not recorded",
 			...map.notes,
 		]
 			.filter(Boolean)
@@ -216,11 +215,10 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 		const under = y - box.top - box.height;
 		if (cells && map && under >= 0 && under < stripOf(map) && x >= box.left && x < box.left + box.width) {
 			const column = Math.floor((xTime(box, span.value, x) / group.interval_ns - cells.first) / cells.joined);
-			const lost = lostBars(map.lost, cells).get(column);
 			const first = cells.first + column * cells.joined;
 			return {
 				time: times(first, first + cells.joined),
-				lost: lost === undefined ? "nothing" : records(lost),
+				missing: lostWords(lostIn(map.lost, first, first + cells.joined)) || "nothing",
 			};
 		}
 		const inside = x >= box.left && x < box.left + box.width && y >= box.top && y < box.top + box.height;
@@ -241,17 +239,11 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 	}
 }
 
-/** A number of records lost; 0 where nobody knows how many. */
-function records(lost: number): string {
-	if (lost === 0) return "an unknown number of records";
-	return `${lost.toLocaleString("en").replaceAll(",", " ")} record${lost === 1 ? "" : "s"}`;
-}
-
-/** The strip's legend: what was lost in the columns shown; false where nothing was. */
-function lostWords(bars: Map<number, number>): string | false {
-	if (bars.size === 0) return false;
-	const sum = [...bars.values()].reduce((all, lost) => all + lost, 0);
-	return `lost: ${records(sum)} in ${bars.size} column${bars.size === 1 ? "" : "s"}`;
+/** What was lost in the columns shown, by kind, and in how many; false for nothing. */
+function missing(map: HeatMapCounts, cells: Cells): string | false {
+	const bars = lostBars(map.lost, cells).size;
+	const words = lostWords(lostIn(map.lost, cells.first, cells.first + cells.columns * cells.joined));
+	return bars > 0 && `${words}: in ${bars} column${bars === 1 ? "" : "s"}`;
 }
 
 const distance = (one: [number, number], two: [number, number]) => Math.hypot(one[0] - two[0], one[1] - two[1]);

@@ -7,17 +7,25 @@ import { report } from "../model/state";
 import { Group, MapControls } from "./heatmap";
 import { Part, RunButton } from "./parts";
 
+/** Ms after which a browser that does not say so has nothing else to do. */
+const IDLE = 2000;
+
 /** Heat maps of the runs whose I/Os were recorded: one cell at a time, its variants beside each other. */
 export function RunMaps() {
 	const home = useRef<HTMLDivElement>(null);
 	useEffect(() => {
 		if (!home.current) return;
-		// unpacking waits until a reader comes near
+		// unpacking waits until a reader comes near, or the page has nothing else to do: what is printed has its maps
+		const idle = "requestIdleCallback" in window ? requestIdleCallback(loadMaps) : setTimeout(loadMaps, IDLE);
 		const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && loadMaps(), {
 			rootMargin: "600px",
 		});
 		observer.observe(home.current);
-		return () => observer.disconnect();
+		return () => {
+			observer.disconnect();
+			if ("cancelIdleCallback" in window) cancelIdleCallback(idle as number);
+			else clearTimeout(idle);
+		};
 	}, []);
 	const found = maps.value;
 	return (

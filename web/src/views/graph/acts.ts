@@ -1,6 +1,8 @@
 import { snapped as grown, wholeAxis } from "../../canvas/cells";
 import type { Content } from "../../canvas/content";
+import { STRIP } from "../../canvas/frame";
 import { Heat } from "../../canvas/heat";
+import { anyLost, lostIn, lostWords } from "../../canvas/lost";
 import { Numbers } from "../../canvas/numbers";
 import { placeOf } from "../../canvas/rows";
 import { areaOf, xTime, yValue, zoomAxis } from "../../canvas/spaces";
@@ -40,16 +42,15 @@ export function said(drawn: Drawn, point: Point): Record<string, string> | null 
 		time: spanWords({ from, until: from + columns.joined * content.interval }, whole.peek().from),
 	};
 	const under = y - box.top - box.height;
-	if (under > 0) {
-		if (under > 10 || content.lost.length === 0) return null;
-		const lost = content.lost.filter(([each]) => each >= first && each < first + columns.joined);
-		const sum = lost.reduce((all, [, count]) => all + count, 0);
-		return { ...words, lost: lost.length === 0 ? "nothing" : sum === 0 ? "nobody knows how many" : String(sum) };
-	}
+	const lost = lostWords(lostIn(content.lost, first, first + columns.joined));
+	if (under > 0) return under > STRIP || !anyLost(content.lost) ? null : { ...words, missing: lost || "nothing" };
+	// the keys don't come to the strip
+	const missing: Record<string, string> = lost ? { missing: lost } : {};
 	const found = within(content.idle) ? null : content.at(time, yValue(box, content.axis, y));
-	if (found) return { ...words, ...found };
-	if (blank) return { ...words, nothing: "was recorded here in one of the two times" };
-	return within(content.idle) ? { ...words, nothing: "happened here, though some I/O was due" } : null;
+	if (found) return { ...words, ...found, ...missing };
+	if (blank) return { ...words, nothing: "was recorded here in one of the two times", ...missing };
+	if (within(content.idle)) return { ...words, nothing: "happened here, though some I/O was due", ...missing };
+	return lost ? { ...words, ...missing } : null;
 }
 
 /** Why nothing is known of a time, in words that follow "nothing"; "" where something is. `blank`: whether its content lacks it. */

@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
 import type { Content, Words } from "../../canvas/content";
 import { Heat, type Look, type Part } from "../../canvas/heat";
-import { hueOf, REST } from "../../canvas/hues";
+import { hueOf, placed, REST } from "../../canvas/hues";
 import type { Numbered } from "../../canvas/lines";
 import { Numbers } from "../../canvas/numbers";
 import type { DrawnMap, Layers } from "../../generated/api";
@@ -9,6 +9,7 @@ import type { SparseCounts } from "../../generated/maps";
 import type { Drawable } from "../../model/ask";
 import { wordsOf } from "../../model/feed";
 import { colours } from "../../model/heatmap";
+import { breakdownOf } from "../../model/names";
 import { askedOf, hasPercentiles, painterOf } from "../../model/painters";
 import { follows, type GraphSpec } from "../../model/worksheet";
 import { useAsked, useRested } from "./asked";
@@ -99,9 +100,9 @@ export function contentOf(
 }
 
 function numbers(spec: GraphSpec, answer: Numbered, faint: string): Numbers {
-	const keys = answer.kind === "series" ? [] : answer.keys.map((each) => each.key);
-	const place = hues(spec, keys);
+	const named = answer.kind === "series" ? [] : answer.keys.map((each) => each.key);
 	const lines = answer.kind === "percentiles";
+	const place = lines ? hues(spec.id, "percentiles", named) : hues(spec.id, breakdownOf(spec.statistic), placed(named));
 	return new Numbers({
 		answer,
 		stacked: answer.kind === "stack" && painterOf(spec, answer.kind, answer.adds_up) === "stack",
@@ -116,7 +117,7 @@ function numbers(spec: GraphSpec, answer: Numbered, faint: string): Numbers {
 
 /** The colour of a key of a map: by its place among those that are in colour. */
 export function layerColour(spec: GraphSpec, keys: readonly string[]): (key: string) => string {
-	const place = hues(spec, keys);
+	const place = hues(spec.id, spec.by, keys, MOST_LAYERS);
 	return (key) => hueOf(place(key));
 }
 

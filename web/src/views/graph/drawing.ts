@@ -6,7 +6,6 @@ import {
 	type Frame,
 	inside,
 	joined,
-	lostBars,
 	marginsOf,
 	paintArea,
 	paintAwaited,
@@ -20,6 +19,7 @@ import {
 	within,
 } from "../../canvas/frame";
 import { Heat } from "../../canvas/heat";
+import { anyLost, lostBars, lostIn, lostName, lostWords } from "../../canvas/lost";
 import { Plate } from "../../canvas/plate";
 import { type Box, type Span, xPixel } from "../../canvas/spaces";
 import { quantity } from "../../canvas/ticks";
@@ -48,6 +48,8 @@ export interface Drawn {
 	/** Say that it moves: its scales stay until it rests. */
 	moves: () => void;
 	draw: () => void;
+	/** What is done whenever it was drawn. */
+	painted?: () => void;
 }
 
 /** Draws a graph, at most once a frame. */
@@ -117,6 +119,7 @@ export function drawingOf(
 		const look = { box, span, colours: theme };
 		const blank = blanks(content, origin);
 		const late = content?.answered ? awaited(content.answered, span, blank) : [];
+		if (marks === spec.id) tellLost(spec.id, span, content);
 		if (marks === spec.id) tellBlank(spec.id, look, blank, content?.idle ?? [], late);
 		within(context, box, () => {
 			if (content) paintIdle(context, look, content.idle);
@@ -132,14 +135,15 @@ export function drawingOf(
 				plate.draw(context, content, version, { ...look, ratio });
 				paintMarks(context, look, content, stateOf(marks).mark.peek(), stateOf(spec.id).band.peek());
 			});
-			if (content.lost.length > 0) strip(context, look, content);
+			if (anyLost(content.lost)) strip(context, look, content);
 			paintValues(context, look, content.axis, content.ticks());
 			content.legend(context, box, theme);
 		} else paintValues(context, look, { low: 0, high: 1, scale: "linear" }, []);
 		const ticks = timeTicks(origin, span.from, span.to, timeMarks(box), whole.peek().from);
-		const foot = box.top + box.height + (content && content.lost.length > 0 ? STRIP : 0);
+		const foot = box.top + box.height + (content && anyLost(content.lost) ? STRIP : 0);
 		paintTimes(context, look, ticks, foot, dayOf(shown.from));
 		lines(hover.peek(), cursor.peek());
+		drawn.painted?.();
 	};
 	const lines = (moment: number | null, second: { from: number; until: number } | null) => {
 		const { box, span, zoom, content } = drawn;
@@ -229,6 +233,12 @@ function tellBlank(id: string, { span, box }: Frame, blank: Spans, idle: Spans, 
 	stateOf(id).blank.value = words.filter(Boolean).join(" · ");
 }
 
+/** Keep for the caption what was lost in the part that is shown. */
+export function tellLost(id: string, { from, to }: Span, content: Content | null): void {
+	const { lost, interval } = content ?? { lost: [], interval: 1 };
+	stateOf(id).lost.value = lostWords(lostIn(lost, Math.floor(from / interval), Math.ceil(to / interval)));
+}
+
 type Spans = Content["hatched"];
 type Look = Frame;
 
@@ -253,5 +263,6 @@ function strip(context: CanvasRenderingContext2D, look: Look, content: Content):
 	const joined = Math.max(1, Math.ceil((2 * columns) / box.width));
 	const first = Math.floor(span.from / content.interval / joined) * joined;
 	const bars = lostBars(content.lost, { first, joined, columns: Math.ceil(columns / joined) + 1 });
-	paintStrip(context, look, bars, first * content.interval, joined * content.interval);
+	const where = { origin: first * content.interval, step: joined * content.interval, name: lostName(content.lost) };
+	paintStrip(context, look, bars, where);
 }

@@ -1,4 +1,3 @@
-import { xTime } from "../../canvas/spaces";
 import { tooltip } from "../../canvas/tooltip";
 import { moved } from "../../model/times";
 import { edit, hover, setSpan, spanOf, whole } from "../../model/worksheet";
@@ -20,6 +19,7 @@ import {
 	zoomValues,
 } from "./acts";
 import type { Drawn } from "./drawing";
+import { inPlot, pointOf, type Spot, spotAt } from "./spots";
 import { stateOf } from "./state";
 
 /** What pointer, wheel and keys do on a graph. */
@@ -38,7 +38,8 @@ const FEW = 4;
 
 /**
  * Gestures of a graph. Dragging in the plot marks a part; with Shift, the middle button or below the plot it moves in time; left of
- * the plot it zooms to values. The wheel zooms time, with Shift values, sideways it moves. A click selects a second.
+ * the plot it zooms to values. The wheel zooms time, with Shift values, sideways it moves. A click selects a second. What a mark began at
+ * and what the keys point at stay on their data while the plot moves.
  */
 export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 	const at = (event: MouseEvent): Point => {
@@ -50,9 +51,27 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 		if (y > top + height) return "time";
 		return x < left ? "values" : x <= left + width && y >= top ? "plot" : "";
 	};
-	/** The place that keys point at, in pixels; null while they don't. */
-	let cross: Point | null = null;
-	let anchor: Point | null = null;
+	/** What keys point at; null while they don't. */
+	let cross: Spot | null = null;
+	let anchor: Spot | null = null;
+	/** The pointer on the graph, null while it is elsewhere or keys came after it; and what it drags. */
+	let pointer: PointerEvent | null = null;
+	let drags: ((now: PointerEvent) => void) | null = null;
+	let began = 0;
+
+	const tell = (event: PointerEvent) => {
+		const here = at(event);
+		hover.value = where(here) === "plot" && drawn.content ? spotAt(drawn, here).time : null;
+		tooltip(null, event, null, said(drawn, here));
+	};
+	drawn.painted = () => {
+		const moves = drawn.span.from + (drawn.content?.origin ?? 0) !== began;
+		began = drawn.span.from + (drawn.content?.origin ?? 0);
+		if (pointer && !drags && !canvas.matches(":hover")) pointer = null;
+		if (pointer && drags && moves) drags(pointer);
+		if (cross) showCross(canvas, drawn, pointOf(drawn, cross), !pointer);
+		if (pointer) tell(pointer);
+	};
 
 	const wheel = (event: WheelEvent) => {
 		const point = at(event);
@@ -71,13 +90,14 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 		down: (event) => {
 			if (event.button > 1 || !drawn.content) return;
 			const start = at(event);
+			const spot = spotAt(drawn, start);
 			const zone = where(start);
 			if (zone === "") return;
 			const mode =
 				zone === "time" || event.shiftKey || event.button === 1 ? "pan" : zone === "values" ? "zoom" : "mark";
 			if (event.button === 1) event.preventDefault();
 			cross = null;
-			showCross(canvas, drawn, null);
+			showCross(canvas, drawn, null, true);
 			canvas.setPointerCapture(event.pointerId);
 			const span = spanOf(drawn.spec);
 			const step = (now: PointerEvent) => {
@@ -86,7 +106,11 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 				if (mode === "pan") {
 					drawn.moves();
 					setSpan(drawn.spec, round(moved(span, whole.peek(), (start[0] - point[0]) / drawn.box.width)));
-				} else mark(drawn, mode === "zoom" ? wide(drawn, start, point) : [start, point]);
+					return;
+				}
+				drags = step;
+				const first = pointOf(drawn, spot);
+				mark(drawn, mode === "zoom" ? wide(drawn, first, point) : [first, point]);
 			};
 			const up = (now: PointerEvent) => {
 				const point = at(now);
@@ -97,6 +121,7 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 				} else if (mode === "mark") click(drawn, point);
 			};
 			const end = () => {
+				drags = null;
 				canvas.removeEventListener("pointermove", step);
 				canvas.removeEventListener("pointerup", up);
 			};
@@ -105,12 +130,11 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 			canvas.addEventListener("lostpointercapture", end, { once: true });
 		},
 		move: (event) => {
-			const point = at(event);
-			const inside = where(point) === "plot";
-			hover.value = inside && drawn.content ? xTime(drawn.box, drawn.span, point[0]) + drawn.content.origin : null;
-			tooltip(null, event, null, said(drawn, point));
+			pointer = event;
+			tell(event);
 		},
 		leave: (event) => {
+			pointer = null;
 			hover.value = null;
 			tooltip(null, event, null, null);
 		},
@@ -128,43 +152,47 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 			const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
 			if (by && drawn.content) {
 				event.preventDefault();
-				const before = cross ?? [box.left + box.width / 2, box.top + box.height / 2];
-				if (event.shiftKey) anchor ??= before;
+				pointer = null;
+				const before: Point = cross ? pointOf(drawn, cross) : [box.left + box.width / 2, box.top + box.height / 2];
+				if (event.shiftKey) anchor ??= cross ?? spotAt(drawn, before);
 				else anchor = null;
 				const [dx, dy] = [(by[0] ?? 0) * stepX(drawn), (by[1] ?? 0) * stepY(drawn)];
-				cross = [clamp(before[0] + dx, box.left, box.width), clamp(before[1] + dy, box.top, box.height)];
-				if (anchor) mark(drawn, [anchor, cross]);
-				showCross(canvas, drawn, cross);
-				hover.value = xTime(box, drawn.span, cross[0]) + drawn.content.origin;
+				const next: Point = [clamp(before[0] + dx, box.left, box.width), clamp(before[1] + dy, box.top, box.height)];
+				cross = spotAt(drawn, next);
+				if (anchor) mark(drawn, [pointOf(drawn, anchor), next]);
+				showCross(canvas, drawn, next, true);
+				hover.value = cross.time;
 			} else if (event.key === "Enter" && cross) {
 				event.preventDefault();
-				click(drawn, cross);
+				click(drawn, pointOf(drawn, cross));
 			} else if ((event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) && cross) {
 				event.preventDefault();
 				const frame = canvas.getBoundingClientRect();
-				openMenu(drawn, cross, frame.left + cross[0] * drawn.zoom, frame.top + cross[1] * drawn.zoom);
+				const here = pointOf(drawn, cross);
+				openMenu(drawn, here, frame.left + here[0] * drawn.zoom, frame.top + here[1] * drawn.zoom);
 			}
 		},
 		blur: () => {
 			[cross, anchor] = [null, null];
 			hover.value = null;
-			showCross(canvas, drawn, null);
+			showCross(canvas, drawn, null, true);
 		},
 		end: () => canvas.removeEventListener("wheel", wheel),
 	};
 }
 
-/** Put the crosshair of the keys at a point, with what stands there in words; null takes both away. */
-function showCross(canvas: HTMLCanvasElement, drawn: Drawn, point: Point | null): void {
+/** Put the crosshair of the keys at a point of the plot, with what stands there in words where `tells`; null takes both away. */
+function showCross(canvas: HTMLCanvasElement, drawn: Drawn, point: Point | null, tells: boolean): void {
 	const element = canvas.parentElement?.querySelector<HTMLElement>(":scope > .cross");
 	if (!element) return;
-	element.hidden = point === null;
-	if (!point) {
-		tooltip(null, new MouseEvent("blur"), null, null);
+	element.hidden = point === null || !inPlot(drawn, point);
+	if (!point || element.hidden) {
+		if (tells) tooltip(null, new MouseEvent("blur"), null, null);
 		return;
 	}
 	element.style.left = `${point[0] * drawn.zoom}px`;
 	element.style.top = `${point[1] * drawn.zoom}px`;
+	if (!tells) return;
 	const frame = canvas.getBoundingClientRect();
 	const place = { clientX: frame.left + point[0] * drawn.zoom, clientY: frame.top + point[1] * drawn.zoom };
 	tooltip(null, new MouseEvent("keydown", place), null, said(drawn, point));

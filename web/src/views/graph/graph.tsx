@@ -1,18 +1,22 @@
 import { computed } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Heat } from "../../canvas/heat";
+import { lostWords } from "../../canvas/lost";
 import type { DrawnMap } from "../../generated/api";
+import type { LossesOfKind } from "../../generated/maps";
 import type { Drawable } from "../../model/ask";
 import { answerOf, problemOf, waitsOf } from "../../model/feed";
-import { breakdownOf, rootOf } from "../../model/names";
+import { breakdownOf, rootOf, visible } from "../../model/names";
 import { painterOf } from "../../model/painters";
 import { trouble } from "../../model/served";
-import { catalogue, type GraphSpec, sheet } from "../../model/worksheet";
+import { spanWords } from "../../model/times";
+import { catalogue, type GraphSpec, sheet, whole } from "../../model/worksheet";
 import { left, listedIn, toldKeys, useContent, useLayers } from "./contents";
 import { fieldsOf } from "./drill";
 import "./graph.css";
 import { HierarchyView, pathField } from "./hierarchy";
 import { Menu } from "./menu";
+import { otherTime } from "./other-time";
 import { Panel } from "./panel";
 import { forget, renew, stateOf } from "./state";
 import { TimeGraph } from "./time-graph";
@@ -49,14 +53,19 @@ function Graph({ spec }: { spec: GraphSpec }) {
 		state.fields.value = fields ? fields.split(",") : [];
 	}, [fields]);
 	useLayoutEffect(() => () => forget(spec.id), [spec.id]);
+	const other = otherTime(spec, answer);
+	const name = visible(answer?.statistic ?? spec.statistic);
 	const empty = answer?.kind === "map" && !answer.group;
 	// what is wrong with all of the recording is said once
 	const problems = trouble.value ? [] : [problemOf(spec).value, problem].filter(Boolean);
 	return (
 		<div class="graph">
 			<div class="graph-head">
-				<h2>{answer?.statistic ?? spec.statistic}</h2>
-				<span class="quiet graph-sum">{sumOf(answer)}</span>
+				<h2 title={name}>{name}</h2>
+				<span class="quiet graph-sum">
+					{sumOf(answer)}
+					{other && ` (${spanWords(other, whole.value.from)})`}
+				</span>
 				<Toolbar spec={spec} answer={answer} />
 			</div>
 			<div class="graph-body">
@@ -99,11 +108,21 @@ function mapSum({ events, group }: DrawnMap): string {
 	return `${words}, ${counted(bytes, group)}`;
 }
 
+/** What an answer lacks, by kind. */
+function lossesOf(answer: Drawable | null): readonly LossesOfKind[] {
+	if (!answer) return [];
+	return answer.kind === "map" ? (answer.group?.maps[0]?.lost ?? []) : answer.losses;
+}
+
 function labelOf(spec: GraphSpec, answer: Drawable | null): string {
 	const adds_up = answer?.kind === "stack" && answer.adds_up;
 	const painter = painterOf(spec, answer?.kind ?? "", adds_up);
 	const kind = answer?.kind === "map" ? "heat map" : painter === "stack" ? "areas" : "lines";
-	return `${spec.statistic}, ${kind} over time: ${sumOf(answer) || "no answer yet"}. Arrows move a crosshair, with Shift they mark a part.`;
+	const lost = lostWords(lossesOf(answer).map((each) => [each.kind, each.count]));
+	const words = [`${spec.statistic}, ${kind} over time: ${sumOf(answer) || "no answer yet"}`, lost]
+		.filter(Boolean)
+		.join("; ");
+	return `${words}. Arrows move a crosshair, with Shift they mark a part.`;
 }
 
 /** One line under the plot that never changes its height: what is not drawn, or only half. */
@@ -125,6 +144,7 @@ function Caption({
 		empty && `No I/O here has a ${breakdownOf(spec.statistic)}.`,
 		stateOf(spec.id).outside.value,
 		stateOf(spec.id).blank.value,
+		stateOf(spec.id).lost.value,
 		answer?.kind === "stack" && !answer.adds_up && "these values overlap or are averages: they don't add up",
 		...(answer?.notes ?? []),
 		...(answer?.kind === "map" ? (answer.group?.maps[0]?.notes ?? []) : []),

@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Hierarchy, Node, StackAnswer } from "../../generated/api";
 import { wordsOf } from "../../model/feed";
 import { TOP } from "../../model/following";
-import { breakdownOf, brokenDown } from "../../model/names";
+import { breakdownOf, brokenDown, visible } from "../../model/names";
 import { edit, follows, type GraphSpec } from "../../model/worksheet";
 import { useAsked, useRested } from "./asked";
 import { type Branch, branchOf, devices, type Slice, slices, trail } from "./branches";
@@ -101,7 +101,7 @@ function Crumbs({ root, path, onZoom }: Pick<Shown, "root" | "path" | "onZoom">)
 					onClick={() => onZoom(branch.path)}
 					onKeyDown={zoomKeys(root, path, branch, onZoom)}
 				>
-					{branch.name || "all"}
+					{visible(branch.name) || "all"}
 				</button>
 			))}
 		</nav>
@@ -202,12 +202,12 @@ function Twig({ branch, depth, ...shown }: Shown & { branch: Branch; depth: numb
 					type="button"
 					class="branch"
 					aria-pressed={chosen}
-					title={branch.path}
+					title={visible(branch.path)}
 					{...does}
 					onDblClick={() => inner && onZoom(branch.path)}
 					onKeyDown={zoomKeys(root, path, branch, onZoom)}
 				>
-					{branch.name}
+					{visible(branch.name)}
 				</button>
 				{inner && <Only branch={branch} onZoom={onZoom} />}
 				<span class="quiet">
@@ -274,7 +274,7 @@ function Part({ slice, ...shown }: { slice: Slice } & Shown) {
 	const { spec, field, root, unit, path, onZoom } = shown;
 	const { branch, from, to, depth } = slice;
 	const { chosen, ...does } = acts(spec, field, branch);
-	const said = `${branch.path || "all"}: ${words(branch.total, unit)}, ${percent(branch.total / (root.total || 1))}`;
+	const said = `${visible(branch.path) || "all"}: ${words(branch.total, unit)}, ${percent(branch.total / (root.total || 1))}`;
 	const zooms = holds(branch) && depth > 0;
 	return (
 		<div

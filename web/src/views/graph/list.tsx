@@ -1,11 +1,19 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { breakdownOf } from "../../model/names";
+import { breakdownOf, visible } from "../../model/names";
 import { hasPercentiles } from "../../model/painters";
 import { edit, type GraphSpec } from "../../model/worksheet";
 import { type Item, stateOf } from "./state";
+import { percent } from "./values";
 
-/** Values that can be chosen, more than one with Shift; a menu has their next breakdowns. */
-export function List({ spec, items }: { spec: GraphSpec; items: readonly Item[] }) {
+interface Values {
+	spec: GraphSpec;
+	items: readonly Item[];
+	/** A sum of values in words, where they add up. */
+	sum?: ((value: number) => string) | undefined;
+}
+
+/** Values that can be chosen, more than one with Shift; a menu has their next breakdowns. Below stand what is chosen together. */
+export function List({ spec, items, sum }: Values) {
 	const state = stateOf(spec.id);
 	const inside = useRef(false);
 	const order = useRef<string[]>([]);
@@ -25,53 +33,73 @@ export function List({ spec, items }: { spec: GraphSpec; items: readonly Item[] 
 		if (hasPercentiles(spec)) return;
 		state.menu.value = { x, y, about: { field: spec.by || field, value: item.key } };
 	};
+	const together = sum && togetherOf(items, spec.highlights);
 	return (
-		<div
-			class="values"
-			role="listbox"
-			aria-multiselectable="true"
-			aria-label={`Values of ${spec.statistic}`}
-			tabIndex={-1}
-			onPointerEnter={() => {
-				inside.current = true;
-			}}
-			onPointerLeave={(event) => {
-				inside.current = keyed(event.currentTarget);
-			}}
-			onFocusIn={(event) => {
-				inside.current ||= keyed(event.currentTarget);
-			}}
-			onFocusOut={(event) => {
-				inside.current = event.currentTarget.matches(":hover");
-			}}
-			onKeyDown={walk}
-		>
-			{shown.map((item, i) => (
-				<button
-					key={item.key}
-					type="button"
-					role="option"
-					aria-selected={spec.highlights.includes(item.key)}
-					class={item.single ? "value" : "value rest"}
-					disabled={!item.single}
-					tabIndex={i === 0 ? 0 : -1}
-					title={item.key}
-					onClick={(event) => choose(spec, item.key, event.shiftKey || event.ctrlKey || event.metaKey)}
-					onContextMenu={(event) => {
-						event.preventDefault();
-						const box = event.currentTarget.getBoundingClientRect();
-						// the menu key has no place of its own
-						if (event.clientX === 0 && event.clientY === 0) open(item, box.left + 20, box.bottom);
-						else open(item, event.clientX, event.clientY);
-					}}
-				>
-					<Swatch colour={item.colour} />
-					<Name text={item.key} />
-					<span class="number">{item.words}</span>
-				</button>
-			))}
-		</div>
+		<>
+			<div
+				class="values"
+				role="listbox"
+				aria-multiselectable="true"
+				aria-label={`Values of ${spec.statistic}`}
+				tabIndex={-1}
+				onPointerEnter={() => {
+					inside.current = true;
+				}}
+				onPointerLeave={(event) => {
+					inside.current = keyed(event.currentTarget);
+				}}
+				onFocusIn={(event) => {
+					inside.current ||= keyed(event.currentTarget);
+				}}
+				onFocusOut={(event) => {
+					inside.current = event.currentTarget.matches(":hover");
+				}}
+				onKeyDown={walk}
+			>
+				{shown.map((item, i) => (
+					<button
+						key={item.key}
+						type="button"
+						role="option"
+						aria-selected={spec.highlights.includes(item.key)}
+						class={item.single ? "value" : "value rest"}
+						disabled={!item.single}
+						tabIndex={i === 0 ? 0 : -1}
+						title={visible(item.key)}
+						onClick={(event) => choose(spec, item.key, event.shiftKey || event.ctrlKey || event.metaKey)}
+						onContextMenu={(event) => {
+							event.preventDefault();
+							const box = event.currentTarget.getBoundingClientRect();
+							// the menu key has no place of its own
+							if (event.clientX === 0 && event.clientY === 0) open(item, box.left + 20, box.bottom);
+							else open(item, event.clientX, event.clientY);
+						}}
+					>
+						<Swatch colour={item.colour} />
+						<Name text={item.key} />
+						<span class="number">{item.words}</span>
+					</button>
+				))}
+			</div>
+			{together && <Foot words={`${sum(together.sum)}, ${percent(together.share)} of all`} />}
+		</>
 	);
+}
+
+/** What is chosen in a list, together. */
+export const Foot = ({ words }: { words: string }) => (
+	<p class="quiet foot" role="status" title={words}>
+		{words}
+	</p>
+);
+
+/** What the chosen values are together and of all; null where none is chosen, or one of them is not known. */
+export function togetherOf(items: readonly Item[], chosen: readonly string[]): { sum: number; share: number } | null {
+	const wanted = items.filter((item) => item.single && chosen.includes(item.key));
+	if (wanted.length === 0 || wanted.length < chosen.length || items.some((item) => item.value === null)) return null;
+	const sumOf = (some: readonly Item[]) => some.reduce((sum, item) => sum + (item.value ?? 0), 0);
+	const [sum, all] = [sumOf(wanted), sumOf(items)];
+	return all > 0 ? { sum, share: sum / all } : null;
 }
 
 /** Whether keys go to something in it: it has the focus, and not by a click. */
@@ -83,12 +111,13 @@ export const unlisted = (items: readonly Item[]): string =>
 
 /** A name in little room: of a path the last part stays. */
 function Name({ text }: { text: string }) {
-	const cut = text.lastIndexOf("/");
-	if (cut < 1) return <span class="name">{text}</span>;
+	const shown = visible(text);
+	const cut = shown.lastIndexOf("/");
+	if (cut < 1) return <span class="name">{shown}</span>;
 	return (
 		<span class="name path">
-			<span class="front">{text.slice(0, cut)}</span>
-			<span class="back">{text.slice(cut)}</span>
+			<span class="front">{shown.slice(0, cut)}</span>
+			<span class="back">{shown.slice(cut)}</span>
 		</span>
 	);
 }

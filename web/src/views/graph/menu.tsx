@@ -1,6 +1,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { visible } from "../../model/names";
 import { add, catalogue, edit, type GraphSpec } from "../../model/worksheet";
-import { rangeSteps, type Step, steps } from "./drill";
+import { entryOf, rangeSteps, type Step, steps } from "./drill";
 import "./menu.css";
 import { type Opened, stateOf } from "./state";
 import { rowWords } from "./values";
@@ -40,6 +41,7 @@ export function Menu({ spec, unit }: { spec: GraphSpec; unit: "ns" | "B" | "" })
 			? `${about.field} ${about.value}`
 			: `${about.field} ${rowWords(about.low, about.high, unit, about.field)}`;
 	const { found, others } = entriesOf(spec, about, unit);
+	const lacking = entryOf(spec.statistic, catalogue.value)?.lacking ?? [];
 	const entry = (each: Entry) => (
 		<button
 			key={each.words}
@@ -64,9 +66,14 @@ export function Menu({ spec, unit }: { spec: GraphSpec; unit: "ns" | "B" | "" })
 			onKeyDown={(event) => walk(event, close)}
 		>
 			<div class="menu-title" role="presentation">
-				only {title}
+				only {visible(title)}
 			</div>
 			{found.map(entry)}
+			{lacking.length > 0 && (
+				<div class="menu-lacking quiet" role="presentation" title={lacking.map((each) => each.why_not).join("\n")}>
+					not by {lacking.map((each) => each.field).join(", ")}: not told here
+				</div>
+			)}
 			<hr />
 			{others.map(entry)}
 		</div>

@@ -6,12 +6,13 @@ import type { Drawable } from "../../model/ask";
 import { wordsOf } from "../../model/feed";
 import { TOP } from "../../model/following";
 import { breakdownOf, brokenDown } from "../../model/names";
-import { momentWords } from "../../model/times";
+import { momentWords, spanWords } from "../../model/times";
 import { cursor, edit, follows, type GraphSpec, whole } from "../../model/worksheet";
 import { Choice } from "../controls";
 import { useAsked, useRested } from "./asked";
 import { layerKeys, left, listedIn } from "./contents";
 import { List } from "./list";
+import { otherTime } from "./other-time";
 import { Ranges } from "./ranges";
 import { placeIn } from "./selected";
 import { type Item, stateOf } from "./state";
@@ -74,7 +75,18 @@ function OfAnswer({ spec, answer, second }: { spec: GraphSpec; answer: Numbered;
 	const state = stateOf(spec.id);
 	const items = useMemo(() => itemsOf(answer.statistic, answer, place, one, state.places), [answer, place, one]);
 	if (problem) return <p class="problem">{problem}</p>;
-	return <List spec={spec} items={items} />;
+	const adds_up = answer.kind === "stack" && answer.adds_up;
+	const other = place === "all" ? otherTime(spec, answer) : null;
+	return (
+		<>
+			{other && (
+				<p class="quiet told" role="status">
+					not of what is shown: of {spanWords(other, whole.value.from)}
+				</p>
+			)}
+			<List spec={spec} items={items} sum={adds_up ? (value) => rate(value, answer.unit) : undefined} />
+		</>
+	);
 }
 
 /** What is listed of an answer at a place in it; `one`: the answer for what is selected alone, where that is not one column. */
@@ -170,7 +182,7 @@ function OfMap({ spec, second }: { spec: GraphSpec; second: boolean }) {
 					{untold}
 				</p>
 			)}
-			<List spec={spec} items={items} />
+			<List spec={spec} items={items} sum={found?.adds_up ? (value) => rate(value, found.unit) : undefined} />
 		</>
 	);
 }

@@ -1,11 +1,12 @@
 import { useLayoutEffect, useMemo } from "preact/hooks";
 import { Heat } from "../../canvas/heat";
+import { unrecorded } from "../../model/recorded";
 import { cursor, edit, type GraphSpec, spanOf } from "../../model/worksheet";
 import { useRested } from "./asked";
-import { walk } from "./list";
-import { type Row, rowsOf } from "./rows";
+import { Foot, walk } from "./list";
+import { type Row, rowsOf, secondsOf } from "./rows";
 import { stateOf } from "./state";
-import { counted, rowWords, thousands } from "./values";
+import { chosenSum, counted, rowWords, thousands } from "./values";
 
 /** Ranges of a map's values: two of them bound what is zoomed to. */
 export function Ranges({ spec, second }: { spec: GraphSpec; second: boolean }) {
@@ -27,41 +28,46 @@ export function Ranges({ spec, second }: { spec: GraphSpec; second: boolean }) {
 		if (more && now) band.value = { low: Math.min(now.low, row.low), high: Math.max(now.high, row.high) };
 		else band.value = now && now.low === row.low && now.high === row.high ? null : { low: row.low, high: row.high };
 	};
+	const chosen = rows.filter(inside);
+	const seconds = chosen.length > 0 ? secondsOf(content.look, at ?? span, unrecorded.value) : 0;
 	return (
-		<div
-			class="values"
-			role="listbox"
-			aria-multiselectable="true"
-			aria-label={`Ranges of ${y}`}
-			tabIndex={-1}
-			onKeyDown={walk}
-		>
-			{rows.map((row, i) => (
-				<button
-					key={row.low}
-					type="button"
-					role="option"
-					aria-selected={inside(row)}
-					class="value"
-					tabIndex={i === 0 ? 0 : -1}
-					title={`${rowWords(row.low, row.high, unit, y)}: ${counted(row.count, group)}`}
-					onClick={(event) => pick(row, event.shiftKey)}
-					onDblClick={() => {
-						edit(spec.id, { rows: { low: row.low, high: row.high } });
-						band.value = null;
-					}}
-					onContextMenu={(event) => {
-						event.preventDefault();
-						const box = event.currentTarget.getBoundingClientRect();
-						const range = inside(row) && band.value ? band.value : row;
-						const about = { field: y, low: range.low, high: range.high };
-						state.menu.value = { x: event.clientX || box.left + 20, y: event.clientY || box.bottom, about };
-					}}
-				>
-					<span class="name">{rowWords(row.low, row.high, unit, y)}</span>
-					<span class="number">{group.weight === "count" ? thousands(row.count) : counted(row.count, group)}</span>
-				</button>
-			))}
-		</div>
+		<>
+			<div
+				class="values"
+				role="listbox"
+				aria-multiselectable="true"
+				aria-label={`Ranges of ${y}`}
+				tabIndex={-1}
+				onKeyDown={walk}
+			>
+				{rows.map((row, i) => (
+					<button
+						key={row.low}
+						type="button"
+						role="option"
+						aria-selected={inside(row)}
+						class="value"
+						tabIndex={i === 0 ? 0 : -1}
+						title={`${rowWords(row.low, row.high, unit, y)}: ${counted(row.count, group)}`}
+						onClick={(event) => pick(row, event.shiftKey)}
+						onDblClick={() => {
+							edit(spec.id, { rows: { low: row.low, high: row.high } });
+							band.value = null;
+						}}
+						onContextMenu={(event) => {
+							event.preventDefault();
+							const box = event.currentTarget.getBoundingClientRect();
+							const range = inside(row) && band.value ? band.value : row;
+							const about = { field: y, low: range.low, high: range.high };
+							state.menu.value = { x: event.clientX || box.left + 20, y: event.clientY || box.bottom, about };
+						}}
+					>
+						<span class="name">{rowWords(row.low, row.high, unit, y)}</span>
+						<span class="number">{group.weight === "count" ? thousands(row.count) : counted(row.count, group)}</span>
+					</button>
+				))}
+			</div>
+			{chosen.length > 0 && <Foot words={chosenSum(chosen, rows, seconds, group)} />}
+		</>
 	);
 }

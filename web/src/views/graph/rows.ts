@@ -1,8 +1,9 @@
 import { fill } from "../../canvas/cells";
+import { inside, joined } from "../../canvas/frame";
 import { axisOf, type Look } from "../../canvas/heat";
 import { joinedRows } from "../../canvas/rows";
 import { type Axis, toPosition } from "../../canvas/spaces";
-import type { Span } from "../../model/worksheet";
+import { SECOND, type Span } from "../../model/worksheet";
 
 /** A range of a map's values, and how many it holds. */
 export interface Row {
@@ -16,17 +17,16 @@ const MOST = 18;
 
 /** What a map holds in a span of time by ranges of its values, the highest first; empty ones at the ends are left out. */
 export function rowsOf(look: Look, span: Span): Row[] {
-	const { group, origin } = look;
+	const { group } = look;
 	const axis = axisOf({ ...look, crop: 0 });
-	const inside = group.bounds.flatMap((bound, i) =>
+	const within = group.bounds.flatMap((bound, i) =>
 		bound >= axis.low * (1 - 1e-9) && bound <= axis.high * (1 + 1e-9) ? [i] : [],
 	);
-	const [bottom, top] = [inside[0] ?? 0, inside.at(-1) ?? 0];
+	const [bottom, top] = [within[0] ?? 0, within.at(-1) ?? 0];
 	if (top <= bottom) return [];
 	const starts = [...startsOf(group.bounds, bottom, top, axis), top];
 	const edges = starts.map((bucket) => group.bounds[bucket] ?? 0);
-	const first = Math.max(0, Math.floor((span.from - origin) / group.interval_ns));
-	const past = Math.min(group.columns, Math.ceil((span.until - origin) / group.interval_ns));
+	const [first, past] = columnsOf(look, span);
 	const shape = { first, joined: Math.max(1, past - first), columns: 1, starts, edges };
 	const counts = edges.slice(1).map(() => 0);
 	if (past > first)
@@ -35,6 +35,26 @@ export function rowsOf(look: Look, span: Span): Row[] {
 	const rows = counts.map((count, row) => ({ low: edges[row] ?? 0, high: edges[row + 1] ?? 0, count }));
 	const held = rows.flatMap((row, i) => (row.count > 0 ? [i] : []));
 	return rows.slice(held[0] ?? 0, (held.at(-1) ?? -1) + 1).reverse();
+}
+
+/** The columns of a map that a span of time touches: the first, and the one after the last. */
+const columnsOf = ({ group, origin }: Look, span: Span): [number, number] => [
+	Math.max(0, Math.floor((span.from - origin) / group.interval_ns)),
+	Math.min(group.columns, Math.ceil((span.until - origin) / group.interval_ns)),
+];
+
+/** The seconds that these ranges are of: those in whole columns that are answered, less what was not recorded. */
+export function secondsOf(look: Look, span: Span, unrecorded: readonly Span[]): number {
+	const { group, origin, blank, window } = look;
+	const [first, past] = columnsOf(look, span);
+	const [from, to] = [Math.max(first, window?.[0] ?? first), Math.min(past, window?.[1] ?? past)];
+	const shown = { from: from * group.interval_ns, to: to * group.interval_ns };
+	const blanks = joined([
+		...unrecorded.map((each): [number, number] => [each.from - origin, each.until - origin]),
+		...blank.map(([start, end]): [number, number] => [start * group.interval_ns, end * group.interval_ns]),
+	]);
+	const missing = inside(blanks, shown).reduce((sum, [start, end]) => sum + end - start, 0);
+	return Math.max(0, shown.to - shown.from - missing) / SECOND;
 }
 
 /** The first bucket of each range: octaves where these are few enough, otherwise of about one height. */

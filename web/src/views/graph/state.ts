@@ -2,7 +2,7 @@ import { batch, type Signal, signal } from "@preact/signals";
 import type { Content } from "../../canvas/content";
 import { type Held, nothingHeld } from "../../canvas/heat";
 import { placesOf } from "../../canvas/hues";
-import { type GraphSpec, hover } from "../../model/worksheet";
+import { hover } from "../../model/worksheet";
 
 /** A marked rectangle, in ns on the recording's clock and in the unit of the vertical axis. */
 export interface Mark {
@@ -43,6 +43,8 @@ export interface GraphState {
 	outside: Signal<string>;
 	/** What the hatching that is seen stands for, in words. */
 	blank: Signal<string>;
+	/** What was lost in the time that is seen, in words. */
+	lost: Signal<string>;
 	/** The part of a tree or an icicle that is shown alone, "" for all. */
 	branch: Signal<string>;
 	/** What the left panel lists, in its order. */
@@ -50,7 +52,9 @@ export interface GraphState {
 	/** Fields that a map can be told apart by. */
 	fields: Signal<readonly string[]>;
 	held: Held;
+	/** The places of its values among the hues, and the field that they are of. */
 	places: Map<string, number>;
+	field: string;
 }
 
 const all = new Map<string, GraphState>();
@@ -66,11 +70,13 @@ export function stateOf(id: string): GraphState {
 		content: signal(null),
 		outside: signal(""),
 		blank: signal(""),
+		lost: signal(""),
 		branch: signal(""),
 		items: signal([]),
 		fields: signal([]),
 		held: nothingHeld(),
 		places: new Map(),
+		field: "",
 	};
 	all.set(id, made);
 	return made;
@@ -92,6 +98,7 @@ export function renew(id: string): void {
 		for (const each of [state.mark, state.band, state.menu, stateOf(differenceOf(id)).mark]) each.value = null;
 		state.outside.value = "";
 		state.blank.value = "";
+		state.lost.value = "";
 		state.branch.value = "";
 		state.items.value = [];
 	});
@@ -99,10 +106,16 @@ export function renew(id: string): void {
 	state.places = new Map();
 }
 
-/** The place of each key among the hues, kept while the key is there. */
-export function hues(spec: GraphSpec, keys: readonly string[]): (key: string) => number {
-	const state = stateOf(spec.id);
-	state.places = placesOf(keys, state.places);
+/**
+ * The place of each key of a graph among the hues, kept while the key is there; a value has the colour that it has in the other graphs of its field.
+ * `room`: places that can be told apart.
+ */
+export function hues(id: string, field: string, keys: readonly string[], room?: number): (key: string) => number {
+	const state = stateOf(id);
+	const before = state.field === field ? state.places : new Map<string, number>();
+	const others = [...all.values()].filter((each) => each !== state && each.field === field);
+	state.field = field;
+	state.places = placesOf(keys, before, new Map(others.flatMap((each) => [...each.places])), room);
 	const { places } = state;
 	return (key) => places.get(key) ?? -1;
 }

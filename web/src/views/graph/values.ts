@@ -31,6 +31,27 @@ export function counted(count: number, { y, weight = "count" }: Counted): string
 	return `${thousands(count)} ${unit}${count === 1 ? "" : "s"}`;
 }
 
+/** What chosen rows of a map hold together: how much, a second of what is recorded, and of all that is shown. */
+export function chosenSum(
+	chosen: readonly { count: number }[],
+	all: readonly { count: number }[],
+	seconds: number,
+	about: Counted,
+): string {
+	const [sum, total] = [chosen, all].map((rows) => rows.reduce((most, { count }) => most + count, 0)) as [
+		number,
+		number,
+	];
+	const rated = about.y !== "utilization" && about.weight !== "time" && seconds > 0;
+	return [
+		counted(sum, about),
+		rated && rate(sum / seconds, about.weight === "bytes" ? "B/s" : "1/s"),
+		`${percent(sum / Math.max(1, total))} of all`,
+	]
+		.filter(Boolean)
+		.join(", ");
+}
+
 /** A row's values; the upper bound is not in it. */
 export function rowWords(low: number, high: number, unit: Unit, y: string): string {
 	if (y === "utilization") return high - low <= 1 ? `${low} %` : `${low} to ${high - 1} %`;

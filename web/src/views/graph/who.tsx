@@ -5,7 +5,7 @@ import type { DimensionShares, Who } from "../../generated/api";
 import type { HeatMapGroup } from "../../generated/maps";
 import type { Words } from "../../model/ask";
 import { wordsOf } from "../../model/feed";
-import { breakdownOf, filtered } from "../../model/names";
+import { breakdownOf, filtered, visible } from "../../model/names";
 import { spanWords } from "../../model/times";
 import { add, catalogue, follows, type GraphSpec, whole } from "../../model/worksheet";
 import { Choice } from "../controls";
@@ -186,7 +186,7 @@ function Dimension({
 								title={`Only these: ${narrow(spec, dimension.field, share.value, mark, unit)}`}
 								onClick={() => add(narrow(spec, dimension.field, share.value, mark, unit), spec.id)}
 							>
-								{share.value}
+								{visible(share.value)}
 							</button>
 						</th>
 						<td>{percent(share.share_inside ?? 0)}</td>

@@ -25,7 +25,7 @@ function Chooser() {
 	// what can be had may be known later than the first key
 	const group = picked || ((all.find((each) => !each.why) ?? all[0])?.group ?? "");
 	const exact = typed.includes("[") || typed.includes(".") ? exactly(typed, all) : [];
-	const found = typed.trim() ? [...exact, ...search(all, typed)] : all.filter((each) => each.group === group);
+	const found = typed.trim() ? named(exact, search(all, typed)) : all.filter((each) => each.group === group);
 	const chosen = found[Math.min(at, found.length - 1)];
 	useEffect(() => void refreshCatalogue(), []);
 	useEffect(() => {
@@ -94,7 +94,8 @@ function Chooser() {
 						</button>
 					))}
 				</nav>
-				<div id="choices" role="listbox" aria-label="Statistics" ref={list}>
+				{found.length === 0 && <Nothing all={all} />}
+				<div id="choices" role="listbox" aria-label="Statistics" ref={list} hidden={found.length === 0}>
 					{found.map((each, i) => (
 						// biome-ignore lint/a11y/useKeyWithClickEvents: keys are those of the field above
 						<div
@@ -121,6 +122,23 @@ function Chooser() {
 				many at each time and value
 			</p>
 		</>
+	);
+}
+
+/** What was typed as a name, and what else suits it. */
+const named = (exact: readonly Choice[], found: readonly Choice[]): Choice[] => [
+	...exact,
+	...found.filter((each) => each.statistic !== exact[0]?.statistic),
+];
+
+/** What can be typed, where nothing was found. */
+function Nothing({ all }: { all: readonly Choice[] }) {
+	const some = (words: readonly string[]) => [...new Set(words)].filter(Boolean).slice(0, 12).join(", ");
+	return (
+		<p class="nothing" role="status">
+			Nothing is called so. What can be named: a group ({some(all.map((each) => each.group))}), a field (
+			{some(all.map((each) => each.field))}), an operation (read, write), or all of it: io.ops[op=write][latency].
+		</p>
 	);
 }
 

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Alert } from "../../generated/api";
 import { tell } from "../../model/ask";
 import { messageOf } from "../../model/errors";
-import { NAME } from "../../model/names";
+import { NAME, NAME_WORDS } from "../../model/names";
 import { recordings } from "../../model/worksheet";
 
 /** An alert as a sentence with blanks to fill. */
@@ -43,8 +43,14 @@ export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: 
 		<form class="sentence" onSubmit={save}>
 			<h3>{alert.name ? `Change ${alert.name}` : "A new alert"}</h3>
 			<p>
-				Call it {text("Name", now.name, (name) => change({ name }), { required: true, pattern: NAME, maxLength: 64 })}.
-				When{" "}
+				Call it{" "}
+				{text("Name", now.name, (name) => change({ name }), {
+					required: true,
+					pattern: NAME,
+					title: NAME_WORDS,
+					maxLength: 64,
+				})}
+				. When{" "}
 				{text("Statistic", now.statistic, (statistic) => change({ statistic }), {
 					required: true,
 					size: 24,

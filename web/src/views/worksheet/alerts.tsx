@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Alert, AlertLog, AlertState, Alerts } from "../../generated/api";
 import { ask, tell } from "../../model/ask";
-import { messageOf } from "../../model/errors";
+import { besides, messageOf } from "../../model/errors";
 import { momentWords } from "../../model/times";
 import { sheet } from "../../model/worksheet";
 import { AlertForm } from "./alert-form";
@@ -67,7 +67,7 @@ export function AlertsPage() {
 		<div class="page" ref={home}>
 			<h2>Alerts</h2>
 			<p class="quiet">They are watched as long as this service runs.</p>
-			{[problem, refusal].filter(Boolean).map((words) => (
+			{besides([problem, refusal]).map((words) => (
 				<p key={words} class="problem" role="status">
 					{words}
 				</p>
@@ -133,19 +133,21 @@ function Log({ log }: { log: AlertLog | null }) {
 	return (
 		<>
 			<h3>What was said</h3>
-			<table>
-				<Head names={["when (UTC)", "alert", "what", "words"]} />
-				<tbody>
-					{log.lines.toReversed().map((each, i) => (
-						<tr key={`${each.time_ns} ${i}`}>
-							<td>{momentWords(each.time_ns)}</td>
-							<td>{each.name}</td>
-							<td>{each.event}</td>
-							<td>{each.words}</td>
-						</tr>
-					))}
-				</tbody>
-			</table>
+			<div class="table">
+				<table>
+					<Head names={["when (UTC)", "alert", "what", "words"]} />
+					<tbody>
+						{log.lines.toReversed().map((each, i) => (
+							<tr key={`${each.time_ns} ${i}`}>
+								<td>{momentWords(each.time_ns)}</td>
+								<td>{each.name}</td>
+								<td>{each.event}</td>
+								<td>{each.words}</td>
+							</tr>
+						))}
+					</tbody>
+				</table>
+			</div>
 			{log.left > 0 && <p class="quiet">{log.left} earlier lines are in the log.</p>}
 		</>
 	);

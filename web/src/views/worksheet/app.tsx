@@ -1,5 +1,6 @@
 import { effect } from "@preact/signals";
 import { useEffect, useLayoutEffect } from "preact/hooks";
+import { besides } from "../../model/errors";
 import { refusal, unreachable } from "../../model/held";
 import { trouble } from "../../model/served";
 import { offline, view } from "../../model/session";
@@ -58,11 +59,11 @@ function Graphs() {
 /** What is wrong with all of it: without a service, without a readable recording, or a wish that was refused. */
 function Problems() {
 	const unread = trouble.value && `${trouble.value}. ${UNREAD}`;
-	const words = [refusal.value || (unreachable.value && LOST), unread, refused.value].filter(Boolean);
+	const words = besides([refusal.value || (unreachable.value && LOST), unread, refused.value]);
 	return (
 		<div class="problems" role="status">
 			{words.map((each) => (
-				<p key={each as string} class="problem">
+				<p key={each} class="problem">
 					{each}
 					{each === refused.value && (
 						<button type="button" class="small" onClick={() => (refused.value = "")}>

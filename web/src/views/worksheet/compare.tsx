@@ -27,11 +27,12 @@ const FOLLOWING = 2000;
 export function DifferenceView({ spec }: { spec: GraphSpec }) {
 	const words = useRested(() => compared(spec), 120, [spec]);
 	const { found, problem } = useAsked<Difference | ChangesAnswer>("difference", words, follows.value ? FOLLOWING : 60);
+	const answer = answerOf(spec).value;
 	// its colours are those of the graph, which may be painted later
 	const painted = found?.kind === "changes" ? stateOf(spec.id).content.value : null;
 	const content = useMemo(() => found && contentOf(spec, found), [spec, found, painted]);
 	const other = sheet.value.compare;
-	if (!other || !answerOf(spec).value) return null;
+	if (!other || !answer) return null;
 	if (!compared(spec)) return <p class="quiet">Nothing to compare with: the recording's clock begins later.</p>;
 	if (!words) return null;
 	const times = [
@@ -39,9 +40,11 @@ export function DifferenceView({ spec }: { spec: GraphSpec }) {
 		spanWords({ from: other.from, until: other.from + lengthOf(spanOf(spec)) }, whole.value.from),
 	] as const;
 	const map = found?.kind === "difference" ? found.group : null;
+	// before it is answered it is known already what it will be
+	const mapped = found ? found.kind === "difference" : answer.kind === "map";
 	return (
 		<div class="graph difference">
-			<Heading times={times} mapped={found?.kind !== "changes"} bytes={map?.weight === "bytes"} />
+			<Heading times={times} mapped={mapped} bytes={map?.weight === "bytes"} />
 			{problem && <p class="problem">{problem}</p>}
 			{found && !content && <p class="quiet">Neither time holds anything to compare.</p>}
 			<div class="graph-body">
@@ -51,7 +54,7 @@ export function DifferenceView({ spec }: { spec: GraphSpec }) {
 				<TimeGraph
 					spec={spec}
 					content={content}
-					label={`${spec.statistic}: ${times.join(found?.kind === "changes" ? " beside " : " less ")}`}
+					label={`${spec.statistic}: ${times.join(mapped ? " less " : " beside ")}`}
 					marks={differenceOf(spec.id)}
 				/>
 			</div>

@@ -1,16 +1,29 @@
-import { file } from "../../model/ask";
+import { file, Refusal } from "../../model/ask";
 import { messageOf } from "../../model/errors";
-import { wordsOf } from "../../model/feed";
+import { answerOf, wordsOf } from "../../model/feed";
 import { fileName, offer } from "../../model/files";
+import { TOP } from "../../model/following";
 import { spanWords } from "../../model/times";
-import { type GraphSpec, refused, sheet, spanOf, whole } from "../../model/worksheet";
+import { catalogue, type GraphSpec, refused, sheet, spanOf, whole } from "../../model/worksheet";
+import { sourcesOf } from "../graph/drill";
 import { type Item, stateOf } from "../graph/state";
 
-/** A graph's numbers, as `iolab query --format csv` prints them. */
+/** A service's refusal of what is asked of it. */
+const USAGE = 400;
+
+/** A graph's numbers, as `iolab query --format csv` prints them; of too many values those that the graph names, which is said. */
 export async function exportCsv(spec: GraphSpec): Promise<void> {
 	const { recording, statistic, source, from, to, interval } = wordsOf(spec);
+	const words = { recording, statistic, source, from, to, interval };
+	const answer = answerOf(spec).peek();
+	const others = answer?.kind === "stack" ? answer.others : null;
 	try {
-		const content = await file("export", { recording, statistic, source, from, to, interval });
+		const content = await file("export", words).catch(async (error: unknown) => {
+			if (!(error instanceof Refusal) || error.status !== USAGE || !others) throw error;
+			const fewer = await file("export", { ...words, top: TOP });
+			refused.value = `The file names ${TOP} values and adds up the ${others.keys} others: all would be too many numbers.`;
+			return fewer;
+		});
 		offer(fileName(`${sheet.value.recording}-${spec.statistic}`, "csv"), content);
 	} catch (error) {
 		refused.value = messageOf(error);
@@ -18,7 +31,9 @@ export async function exportCsv(spec: GraphSpec): Promise<void> {
 }
 
 const MARGIN = 12;
-const TITLE = 34;
+/** Room above a picture for its name, and the height of a line of what is said above and below it. */
+const NAME = 24;
+const LINE = 16;
 /** The list of colours beside a picture: its width, and the height of a line. */
 const LIST = { wide: 240, line: 18 };
 
@@ -38,7 +53,18 @@ export function fitting(text: string, width: number, measure: (text: string) => 
 	return "…";
 }
 
-/** A graph's pictures as one, with its name and time above, and what its colours mean beside them. */
+/** Text in lines that fit in a width, broken between words. */
+export function wrapped(text: string, width: number, measure: (text: string) => number): string[] {
+	const lines: string[] = [];
+	for (const word of text.split(" ").filter(Boolean)) {
+		const longer = `${lines.at(-1) ?? ""} ${word}`;
+		if (lines.length > 0 && measure(longer) <= width) lines[lines.length - 1] = longer;
+		else lines.push(word);
+	}
+	return lines;
+}
+
+/** A graph's pictures as one: its name, whose numbers they are and their time above, what its colours mean beside, what is said of it below. */
 export function exportPng(home: HTMLElement, spec: GraphSpec): void {
 	const canvases = [...home.querySelectorAll("canvas")].filter((each) => each.width > 0 && each.offsetParent !== null);
 	const ratio = devicePixelRatio;
@@ -54,27 +80,32 @@ export function exportPng(home: HTMLElement, spec: GraphSpec): void {
 	const list = keyed(stateOf(spec.id).items.peek());
 	const width = Math.min(frame.width, right - left + 2 * MARGIN);
 	const height = Math.max(bottom - top, list.length * LIST.line);
+	const said = [...home.querySelectorAll("[data-words]")].map((each) => each.textContent?.trim() ?? "");
+	context.font = `12px ${style.fontFamily}`;
+	const measure = (text: string) => context.measureText(text).width;
+	const below = said.flatMap((each) => wrapped(each, width - 2 * MARGIN, measure));
+	const source = spec.source || (sourcesOf(spec.statistic, catalogue.value)[0]?.name ?? "");
+	const origin = [sheet.value.recording, source && `from ${source}`, spanWords(spanOf(spec), whole.value.from)];
+	const above = wrapped(origin.filter(Boolean).join(", "), width - 2 * MARGIN, measure);
+	const title = NAME + above.length * LINE + 4;
 	picture.width = Math.round((width + (list.length > 0 ? LIST.wide + MARGIN : 0)) * ratio);
-	picture.height = Math.round((height + TITLE + 2 * MARGIN) * ratio);
+	picture.height = Math.round((height + title + 2 * MARGIN + below.length * LINE) * ratio);
 	context.scale(ratio, ratio);
 	context.fillStyle = style.getPropertyValue("--paper") || "#ffffff";
 	context.fillRect(0, 0, picture.width, picture.height);
 	context.fillStyle = style.getPropertyValue("--text") || "#000000";
 	context.textBaseline = "top";
 	context.font = `600 14px ${style.fontFamily}`;
-	context.fillText(spec.statistic, MARGIN, MARGIN);
-	const name = context.measureText(spec.statistic).width;
+	context.fillText(fitting(spec.statistic, width - 2 * MARGIN, measure), MARGIN, MARGIN);
 	context.font = `12px ${style.fontFamily}`;
-	context.fillText(
-		`${sheet.value.recording}, ${spanWords(spanOf(spec), whole.value.from)}`,
-		MARGIN + name + 14,
-		MARGIN + 2,
-	);
+	for (const [i, line] of above.entries()) context.fillText(line, MARGIN, NAME + MARGIN / 2 + i * LINE);
+	for (const [i, line] of below.entries())
+		context.fillText(line, MARGIN, title + MARGIN + height + MARGIN / 2 + i * LINE);
 	for (const [i, canvas] of canvases.entries()) {
 		const box = boxes[i];
-		if (box) context.drawImage(canvas, box.left - left + MARGIN, box.top - top + TITLE + MARGIN, box.width, box.height);
+		if (box) context.drawImage(canvas, box.left - left + MARGIN, box.top - top + title + MARGIN, box.width, box.height);
 	}
-	paintList(context, list, width, TITLE + MARGIN);
+	paintList(context, list, width, title + MARGIN);
 	picture.toBlob(
 		(content) => content && offer(fileName(`${sheet.value.recording}-${spec.statistic}`, "png"), content),
 		"image/png",

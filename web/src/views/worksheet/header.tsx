@@ -1,6 +1,9 @@
+import { quantity } from "../../canvas/ticks";
+import { unreachable } from "../../model/held";
+import { marks } from "../../model/marks";
 import { choose, offline, refuse, type View, view } from "../../model/session";
 import { theme, toggleTheme } from "../../model/theme";
-import { facts, recordings, sheet, tick } from "../../model/worksheet";
+import { behind, facts, recordings, sheet, tick } from "../../model/worksheet";
 import { thousands } from "../graph/values";
 import { opened } from "./dialogs";
 import { shareSheet, sharing } from "./share";
@@ -37,7 +40,12 @@ export function Header() {
 			</span>
 			{!offline.value && view.value === "worksheet" && (
 				<>
-					<button type="button" id="sheets" onClick={() => (opened.value = "sheets")}>
+					<button
+						type="button"
+						id="sheets"
+						title={sheet.value.name || undefined}
+						onClick={() => (opened.value = "sheets")}
+					>
 						{sheet.value.name || "Save, open"}
 					</button>
 					<button type="button" id="share" disabled={sharing.value} onClick={() => void shareSheet()}>
@@ -76,6 +84,14 @@ function Recording() {
 	);
 }
 
+/** How many records of a recording at rest were lost or could not be read, "" for none; while it is recorded the recorder says so. */
+export function lostOf({ overrun = 0, missed = 0, damaged = 0 }: Record<string, number>): string {
+	const lost = overrun + missed;
+	return [lost > 0 && `${thousands(lost)} lost`, damaged > 0 && `${thousands(damaged)} unreadable`]
+		.filter(Boolean)
+		.join(" · ");
+}
+
 /** How far the recording is, and what it lost. */
 function status(): string {
 	const recording = facts.value;
@@ -83,7 +99,10 @@ function status(): string {
 	const sum = (counts: Record<string, number>) => Object.values(counts).reduce((all, each) => all + each, 0);
 	const now = tick.value;
 	const words = [recording.host, `${thousands(sum((now ?? recording).events))} I/Os`];
-	if (now) words.push(`${thousands(sum(now.lost))} lost`, now.state);
+	if (now) words.push(`${thousands(sum(now.lost))} lost`, unreachable.value ? "not reached" : now.state);
+	else words.push(lostOf(marks.value.lost));
+	if (now?.live && behind.value > 0)
+		words.push(`begun again after the clock was set back: ${quantity(behind.value, "ns")} before the end`);
 	if (now) words.push(...Object.entries(now.suspended).map(([source, why]) => `${source} is suspended: ${why}`));
 	return words.filter(Boolean).join(" · ");
 }

@@ -1,6 +1,6 @@
 import { graphKeys } from "../graph/graph";
 import { Dialog } from "./dialogs";
-import { FRAME_KEYS, PAGE_KEYS, TIME_KEYS } from "./keys";
+import { FRAME_KEYS, heardOf, PAGE_KEYS, TIME_KEYS } from "./keys";
 
 const NAMES: Record<string, string> = { " ": "Space", ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→" };
 
@@ -9,9 +9,9 @@ export function HelpDialog() {
 	return (
 		<Dialog name="help" title="Keys">
 			<div class="keys-of-all">
-				<Keys title="The page" keys={PAGE_KEYS} />
-				<Keys title="Time" keys={TIME_KEYS} />
-				<Keys title="Graphs" keys={FRAME_KEYS} />
+				<Keys title="The page" keys={heardOf(PAGE_KEYS)} />
+				<Keys title="Time" keys={heardOf(TIME_KEYS)} />
+				<Keys title="Graphs" keys={heardOf(FRAME_KEYS)} />
 				<Keys title="In the chosen graph" keys={graphKeys} />
 			</div>
 			<p class="quiet">

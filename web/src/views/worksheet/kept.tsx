@@ -2,18 +2,32 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { quantity } from "../../canvas/ticks";
 import type { KeepPrune, Kept, KeptFacts } from "../../generated/api";
 import { ask, tell } from "../../model/ask";
-import { messageOf } from "../../model/errors";
+import { besides, messageOf } from "../../model/errors";
 import { view } from "../../model/session";
 import { lengthWords, momentWords } from "../../model/times";
 import { add, sheet } from "../../model/worksheet";
 import { type Limits, LimitsForm, stays, TIERS } from "./kept-limits";
-import { Head, Sure } from "./parts";
+import { Head, nextOrder, type Order, Sure } from "./parts";
 
 const EVERY = 2000;
 const DAY = 86_400e9;
 
 /** What is to be dropped. */
 type Older = Omit<KeepPrune, "recording" | "statistic">;
+
+/** Columns by which they are put in order. */
+const SORTED: Record<string, (found: KeptFacts) => number> = {
+	"since (UTC)": ({ since_ns }) => since_ns ?? 0,
+	"on disk": ({ bytes }) => bytes,
+	CPU: ({ cpu_ns }) => cpu_ns,
+};
+
+/** Kept statistics in an order. */
+export function ordered(kept: readonly KeptFacts[], order: Order): readonly KeptFacts[] {
+	const value = SORTED[order?.by ?? ""];
+	if (!order || !value) return kept;
+	return kept.toSorted((one, other) => (order.down ? value(other) - value(one) : value(one) - value(other)));
+}
 
 /** Statistics that outlive the events: since when, how large, what they cost; paused, gone on with, pruned, dropped, added. */
 export function KeptPage() {
@@ -22,6 +36,7 @@ export function KeptPage() {
 	const found = answered?.recording === recording ? answered : null;
 	const [problem, setProblem] = useState("");
 	const [refusal, setRefusal] = useState("");
+	const [order, setOrder] = useState<Order>(null);
 	const changes = useRef(0);
 	const attempt = async (act: () => Promise<Kept>, say: (words: string) => void, late = () => false) => {
 		// what comes of a recording that is shown no more says nothing about this one
@@ -56,8 +71,19 @@ export function KeptPage() {
 		const timer = setInterval(look, EVERY);
 		return () => clearInterval(timer);
 	}, [recording]);
-	const act = (action: string, statistic: string, more: object = {}) =>
-		attempt(() => change(`kept/${action}`, { statistic, ...more }), setRefusal);
+	const home = useRef<HTMLDivElement>(null);
+	const act = async (action: string, statistic: string, more: object = {}) => {
+		const rows = [...(home.current?.querySelectorAll<HTMLElement>("[data-kept]") ?? [])];
+		const place = rows.findIndex((row) => row.dataset.kept === statistic);
+		const done = await attempt(() => change(`kept/${action}`, { statistic, ...more }), setRefusal);
+		// what had the focus goes with its row: the next one is where one goes on
+		if (done && action === "drop")
+			(
+				(rows[place + 1] ?? rows[place - 1])?.querySelector<HTMLElement>(".drop") ??
+				home.current?.querySelector("input")
+			)?.focus();
+		return done;
+	};
 	const limit = (wanted: Limits) =>
 		attempt(async () => {
 			// size and share are set together: what is not changed is what holds by now
@@ -67,35 +93,47 @@ export function KeptPage() {
 		}, setRefusal);
 	const { kept, limits } = found ?? { kept: null, limits: null };
 	return (
-		<div class="page">
+		<div class="page" ref={home}>
 			<h2>Kept statistics of {recording}</h2>
 			<p class="quiet">
 				Events are kept within the recording's budget; what stands here outlives them
 				{limits && `: ${TIERS.map(({ tier, name }) => `by the ${name} for ${stays(limits, tier)}`).join(", ")}`}.
 			</p>
-			{[problem, refusal].filter(Boolean).map((words) => (
+			{besides([problem, refusal]).map((words) => (
 				<p key={words} class="problem" role="status">
 					{words}
 				</p>
 			))}
 			{kept?.length === 0 && <p>None is kept yet.</p>}
 			{kept && kept.length > 0 && (
-				<table>
-					<Head names={["statistic", "state", "since (UTC)", "on disk", "CPU", "goes back"]} acts />
-					<tbody>
-						{kept.map((each) => (
-							<Row key={each.statistic} found={each} act={act} />
-						))}
-					</tbody>
-					<tfoot>
-						<tr>
-							<th scope="row">all</th>
-							<td colSpan={2} />
-							<td>{limits && quantity(limits.used_bytes, "B")}</td>
-							<td colSpan={3} />
-						</tr>
-					</tfoot>
-				</table>
+				<div class="table">
+					<table>
+						<Head
+							names={["statistic", "state", "since (UTC)", "on disk", "CPU", "goes back"]}
+							acts
+							sorted={{ by: Object.keys(SORTED), order, sort: (name) => setOrder(nextOrder(order, name)) }}
+						/>
+						<tbody>
+							{ordered(kept, order).map((each) => (
+								<Row key={each.statistic} found={each} act={act} />
+							))}
+						</tbody>
+						<tfoot>
+							<tr>
+								<th scope="row">all</th>
+								<td colSpan={2} />
+								<td>{limits && quantity(limits.used_bytes, "B")}</td>
+								<td>
+									{quantity(
+										kept.reduce((sum, each) => sum + each.cpu_ns, 0),
+										"ns",
+									)}
+								</td>
+								<td colSpan={2} />
+							</tr>
+						</tfoot>
+					</table>
+				</div>
 			)}
 			<AddForm add={(statistic, backfill) => act("add", statistic, { backfill })} />
 			{limits && <LimitsForm key={recording} limits={limits} set={limit} />}
@@ -129,8 +167,9 @@ function Row({ found, act }: { found: KeptFacts; act: Act }) {
 				<td>{quantity(found.cpu_ns, "ns")}</td>
 				<td>
 					{found.tiers
-						.filter((each) => each.first_ns !== null && each.until_ns !== null)
-						.map((each) => `${each.tier}: ${about(Number(each.until_ns) - Number(each.first_ns))}`)
+						.map((each) => ({ tier: each.tier, back: reach(each, found) }))
+						.filter(({ back }) => back > 0)
+						.map(({ tier, back }) => `${tier}: ${about(back)}`)
 						.join(", ")}
 				</td>
 				<td>
@@ -143,7 +182,7 @@ function Row({ found, act }: { found: KeptFacts; act: Act }) {
 								Drop what is old
 							</button>
 						)}
-						<Sure words="Drop" sure="Yes, drop" act={() => void act("drop", statistic)} />
+						<Sure words="Drop" sure="Yes, drop" looks="small drop" act={() => void act("drop", statistic)} />
 					</span>
 				</td>
 			</tr>
@@ -207,6 +246,15 @@ function Prune({ until, prune, over }: { until: number; prune: (more: Older) => 
 			</button>
 		</form>
 	);
+}
+
+/** How far a tier goes back, in ns: its first and last sums may reach beyond what they are of; 0 where it holds nothing. */
+export function reach(
+	{ first_ns, until_ns }: KeptFacts["tiers"][number],
+	kept: Pick<KeptFacts, "since_ns" | "until_ns">,
+): number {
+	if (first_ns === null || until_ns === null) return 0;
+	return Math.min(until_ns, kept.until_ns ?? until_ns) - Math.max(first_ns, kept.since_ns ?? first_ns);
 }
 
 /** A length of time in whole days, hours, minutes or seconds, of which there are two at least. */

@@ -33,31 +33,33 @@ function List() {
 			{found.length === 0 ? (
 				<p class="quiet">Nothing is marked in {sheet.value.recording}. Runs of a study mark their time.</p>
 			) : (
-				<table>
-					<Head names={["mark", "kind", "begins", "lasts", "report"]} />
-					<tbody>
-						{shown.map((each, i) => (
-							<tr key={`${each.label} ${i}`}>
-								<th scope="row">
-									<button
-										type="button"
-										class="link"
-										onClick={() => {
-											showSpan(markSpan(each, whole.value.until));
-											opened.value = "";
-										}}
-									>
-										{each.label}
-									</button>
-								</th>
-								<td>{each.kind}</td>
-								<td>{momentWords(each.from_ns, 1e9, whole.value.from)}</td>
-								<td>{each.until_ns === null ? "still" : lengthWords(each.until_ns - each.from_ns)}</td>
-								<td>{markLink(each) && <a href={markLink(each) ?? ""}>open</a>}</td>
-							</tr>
-						))}
-					</tbody>
-				</table>
+				<div class="table">
+					<table>
+						<Head names={["mark", "kind", "begins", "lasts", "report"]} />
+						<tbody>
+							{shown.map((each, i) => (
+								<tr key={`${each.label} ${i}`}>
+									<th scope="row">
+										<button
+											type="button"
+											class="link"
+											onClick={() => {
+												showSpan(markSpan(each, whole.value.until));
+												opened.value = "";
+											}}
+										>
+											{each.label}
+										</button>
+									</th>
+									<td>{each.kind}</td>
+									<td>{momentWords(each.from_ns, 1e9, whole.value.from)}</td>
+									<td>{each.until_ns === null ? "still" : lengthWords(each.until_ns - each.from_ns)}</td>
+									<td>{markLink(each) && <a href={markLink(each) ?? ""}>open</a>}</td>
+								</tr>
+							))}
+						</tbody>
+					</table>
+				</div>
 			)}
 			{left > 0 && <p class="quiet">{left} earlier marks are not listed.</p>}
 		</>

@@ -1,9 +1,21 @@
 import { useRef } from "preact/hooks";
 import { markSpan, marks } from "../../model/marks";
 import { showSpan } from "../../model/moving";
-import { lengthOf, spanWords } from "../../model/times";
+import { lengthOf, moved, spanWords } from "../../model/times";
 import { type Span, sheet, time, whole } from "../../model/worksheet";
 import { follow } from "./drag";
+
+/** The part that is shown can be taken hold of where it is less than so much of the strip: what is live has grown since all was shown. */
+const HANDLE = 0.95;
+
+/** What is shown after a drag over the strip from one moment to another: the part moved, or a new one; null for hardly any movement. */
+export function dragged(shown: Span, all: Span, start: number, end: number): Span | null {
+	const taken = start >= shown.from && start < shown.until && lengthOf(shown) < HANDLE * lengthOf(all);
+	if (taken) return moved(shown, all, (end - start) / lengthOf(shown));
+	if (Math.abs(end - start) <= lengthOf(all) / 500) return null;
+	const inside = (moment: number) => Math.min(all.until, Math.max(all.from, moment));
+	return { from: inside(Math.min(start, end)), until: inside(Math.max(start, end)) };
+}
 
 /** All that was recorded as a strip: its gaps and marks, and the part that is shown, which can be moved. */
 export function Overview() {
@@ -23,12 +35,9 @@ export function Overview() {
 	const drag = (event: PointerEvent) => {
 		if (event.button !== 0 || (event.target as HTMLElement).closest(".mark")) return;
 		const start = at(event);
-		const inside = start >= shown.from && start < shown.until && !(lengthOf(shown) >= lengthOf(all));
 		follow(event, (now) => {
-			const by = at(now) - start;
-			if (inside) showSpan({ from: shown.from + by, until: shown.until + by });
-			else if (Math.abs(by) > lengthOf(all) / 500)
-				showSpan({ from: Math.min(start, start + by), until: Math.max(start, start + by) });
+			const span = dragged(shown, all, start, at(now));
+			if (span) showSpan(span);
 		});
 	};
 	const { compare } = sheet.value;

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { SavedFacts, SavedWorksheets, Worksheet } from "../../generated/api";
 import { ask, tell } from "../../model/ask";
 import { messageOf } from "../../model/errors";
-import { NAME } from "../../model/names";
+import { NAME, NAME_WORDS } from "../../model/names";
 import { readWorksheet, unselected } from "../../model/reading";
 import { show } from "../../model/session";
 import { momentWords } from "../../model/times";
@@ -75,7 +75,7 @@ function List() {
 						data-first
 						required
 						pattern={NAME}
-						title="letters, digits, spaces, . _ -; at most 64, not beginning with a dot"
+						title={NAME_WORDS}
 						value={name}
 						maxLength={64}
 						onInput={(event) => setName(event.currentTarget.value)}
@@ -87,44 +87,46 @@ function List() {
 			{problem && <p class="problem">{problem}</p>}
 			{saved?.length === 0 && <p class="quiet">None is saved yet.</p>}
 			{saved && saved.length > 0 && (
-				<table>
-					<Head names={["worksheet", "recording", "graphs", "saved (UTC)"]} acts />
-					<tbody>
-						{saved.map((each) => (
-							<tr key={each.name} data-sheet={each.name}>
-								<th scope="row">
-									<button
-										type="button"
-										class="link open"
-										disabled={each.problem !== ""}
-										onClick={() => open(each.name)}
-									>
-										{each.name}
-									</button>
-								</th>
-								<td>{each.problem || each.recording}</td>
-								<td>{each.graphs}</td>
-								<td>{momentWords(each.changed_ns)}</td>
-								<td>
-									<button
-										type="button"
-										class="small clone"
-										disabled={each.problem !== ""}
-										onClick={() => clone(each.name)}
-									>
-										Clone
-									</button>{" "}
-									<Sure
-										words="Delete"
-										sure="Yes, delete it"
-										looks="small delete"
-										act={() => void attempt(() => tell("DELETE", path(each.name)))}
-									/>
-								</td>
-							</tr>
-						))}
-					</tbody>
-				</table>
+				<div class="table">
+					<table>
+						<Head names={["worksheet", "recording", "graphs", "saved (UTC)"]} acts />
+						<tbody>
+							{saved.map((each) => (
+								<tr key={each.name} data-sheet={each.name}>
+									<th scope="row">
+										<button
+											type="button"
+											class="link open"
+											disabled={each.problem !== ""}
+											onClick={() => open(each.name)}
+										>
+											{each.name}
+										</button>
+									</th>
+									<td>{each.problem || each.recording}</td>
+									<td>{each.graphs}</td>
+									<td>{momentWords(each.changed_ns)}</td>
+									<td>
+										<button
+											type="button"
+											class="small clone"
+											disabled={each.problem !== ""}
+											onClick={() => clone(each.name)}
+										>
+											Clone
+										</button>{" "}
+										<Sure
+											words="Delete"
+											sure="Yes, delete it"
+											looks="small delete"
+											act={() => void attempt(() => tell("DELETE", path(each.name)))}
+										/>
+									</td>
+								</tr>
+							))}
+						</tbody>
+					</table>
+				</div>
 			)}
 			<p class="quiet">The address of the page says all of what is shown as well: it can be kept and sent.</p>
 		</>
