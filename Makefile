@@ -11,7 +11,7 @@ STAMPS := .stamps
 # tools that setup put into the environment (Node among them) come first; cargo may be in the user's own directory
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 
-RUST := Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -type f)
+RUST := Cargo.toml $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -type f)
 PROBE := python/iolab/_probe/iolab-probe
 WEB := web/.npmrc $(wildcard web/*.json web/*.ts) $(shell find web/src -type f)
 BUNDLE := python/iolab/report/static/report.js

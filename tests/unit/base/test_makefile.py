@@ -21,8 +21,8 @@ def prerequisites(root: Path, target: str) -> set[str]:
 
 @pytest.mark.parametrize(("target", "places"), [
     ("python/iolab/report/static/report.js", ["web/src/**/*", "web/*.json", "web/*.ts", "web/.npmrc"]),
-    ("python/iolab/_probe/iolab-probe", ["crates/*/src/**/*", "crates/*/Cargo.toml", "Cargo.*"]),
-    (".stamps/core", ["crates/*/src/**/*", "crates/*/Cargo.toml", "Cargo.*", "pyproject.toml"])])
+    ("python/iolab/_probe/iolab-probe", ["crates/*/src/**/*", "crates/*/Cargo.toml", "Cargo.toml"]),
+    (".stamps/core", ["crates/*/src/**/*", "crates/*/Cargo.toml", "Cargo.toml", "pyproject.toml"])])
 def test_every_source_is_one(target: str, places: list[str], root: Path) -> None:
     sources = {str(path.relative_to(root)) for place in places for path in root.glob(place) if path.is_file()}
     assert len(sources) > 20
