@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import PATH, format_option, open_results
+from .show_profiles import profile_lines, profiles_json
 
 if TYPE_CHECKING:
     from ..results.model import Run
@@ -37,7 +38,8 @@ def command(path: Path, every: bool, style: str) -> None:
     if style == "json":
         click.echo(json.dumps(as_json(results), indent=1, ensure_ascii=False, default=str))
         return
-    click.echo("\n".join([*_head(results), *_reasons(results), *(_runs(results) if every else []), *_rest(results)]))
+    click.echo("\n".join([*_head(results), *_reasons(results), *(_runs(results) if every else []), *profile_lines(results.path),
+                          *_rest(results)]))
 
 
 def as_json(results: Results) -> dict[str, Any]:
@@ -54,6 +56,7 @@ def as_json(results: Results) -> dict[str, Any]:
             "metrics": {name: observation.value for name, observation in run.observations.items()},
             "evidence": str(run.evidence), "assumptions": list(run.assumptions),
         } for run in results.runs],
+        **profiles_json(results.path),
     }
 
 

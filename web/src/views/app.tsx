@@ -1,10 +1,12 @@
 import { hasMaps } from "../model/maps";
+import { hasProfiles } from "../model/profiles";
 import { report } from "../model/state";
 import { theme, toggleTheme } from "../model/theme";
 import { Background } from "./background";
 import { Comparison } from "./comparison";
 import { RunMaps } from "./maps";
 import { Panel } from "./panel";
+import { ProfileGraphs } from "./profiles";
 import { Runs } from "./runs";
 import { Summary, Verdicts } from "./summary";
 
@@ -51,6 +53,7 @@ export function App() {
 				<Verdicts />
 				<Comparison />
 				{hasMaps() && <RunMaps />}
+				{hasProfiles() && <ProfileGraphs />}
 				<Runs />
 				<Background />
 			</main>
@@ -66,6 +69,7 @@ function Contents() {
 		["verdicts", "Verdicts", true],
 		["comparison", "Numbers", sections.length > 0],
 		["maps", "Maps", hasMaps()],
+		["profiles", "Profiles", hasProfiles()],
 		["runs", "Runs", true],
 		["environment", "Environment", environment.length > 0],
 		["assumptions", "Assumptions", assumptions.length > 0],
