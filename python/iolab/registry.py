@@ -38,6 +38,8 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "block": "iolab.formats.recorder_log:BlockLog",
         "syscall": "iolab.formats.recorder_log:SyscallLog",
         "counters": "iolab.formats.recorder_log:CountersLog",
+        "perf-script": "iolab.formats.perf_script:PerfScript",
+        "folded": "iolab.formats.folded:Folded",
     },
     "gate": {
         "evidence": "iolab.results.gates.evidence:EvidenceGate",

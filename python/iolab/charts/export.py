@@ -16,6 +16,7 @@ from xml.sax.saxutils import escape, quoteattr
 import vl_convert
 
 from ..errors import IolabError, UsageError
+from .flame import FlameChart
 from .model import Chart
 from .theme import LIGHT, Config
 
@@ -23,7 +24,7 @@ FORMATS = ("svg", "png")
 _VEGA_LITE = "6.4"
 
 
-def export(charts: Iterable[Chart], directory: Path | str, format: Literal["svg", "png"] = "svg") -> list[Path]:
+def export(charts: Iterable[Chart | FlameChart], directory: Path | str, format: Literal["svg", "png"] = "svg") -> list[Path]:
     """Write each chart as `<name>.<format>` and `<name>.csv`; returns every path written, in order.
 
     Charts of the same name are told apart by a number. Raises UsageError for an unknown format or where a file stands

@@ -20,7 +20,9 @@ def plan_lines(plan: Preview) -> Iterator[str]:
     study, runs = plan.study, plan.plan.runs
     commands = described(study)
     beside = ", commands not counted" if commands else ""
-    yield (f"{study.name}: {counted(len(runs), 'run')} in {counted(study.repetitions, 'block')}, "
+    made = [f"{counted(len(plan.plan.profiles), 'run')} for profiles"] if plan.plan.profiles else []
+    blocks = f"{counted(len(plan.plan.measured), 'run')} in {counted(study.repetitions, 'block')}"
+    yield (f"{study.name}: {', '.join([blocks, *made])}, "
            f"about {clock_text(plan.plan.seconds)}{beside}, into {plan.directory}")
     if study.changes:
         yield f"changed: {' '.join(study.changes.arguments())}"
@@ -30,6 +32,8 @@ def plan_lines(plan: Preview) -> Iterator[str]:
     yield "overwrites: " + (f"{'; '.join(dict.fromkeys(overwritten))} (needs --destructive)" if overwritten else "nothing")
     if plan.problem is not None:
         yield f"can't be done here now: {plan.problem}"
+    if plan.no_profiles is not None:
+        yield f"profiles would be left out: {plan.no_profiles}"
     if commands:
         yield "commands:"
         yield from (f"  {line}" for line in commands)
@@ -39,7 +43,7 @@ def plan_lines(plan: Preview) -> Iterator[str]:
     for run in runs:
         if run.block != block:
             block = run.block
-            yield f"block {block}:"
+            yield "profiles:" if run.profile else f"block {block}:"
         place = axis_text(run.cell.factors.keys(), tuple(run.cell.factors.values()))
         yield f"  {run.number:{digits}}  {run.cell.variant:{width}}  {place}".rstrip()
 

@@ -128,15 +128,17 @@ class Bar:
         """The head: what is to come, and where it goes."""
         self._total, self._left = len(plan.runs), plan.seconds
         self._seconds = plan.seconds or 1.0
-        self._blocks = max((run.block for run in plan.runs), default=0)
-        self._say(f"{study.name}: {counted(self._total, 'run')} in {counted(self._blocks, 'block')}, "
+        self._blocks = max((run.block for run in plan.measured), default=0)
+        beside = f", {counted(len(plan.profiles), 'run')} for profiles" if plan.profiles else ""
+        self._say(f"{study.name}: {counted(len(plan.measured), 'run')} in {counted(self._blocks, 'block')}{beside}, "
                   f"about {clock_text(plan.seconds)}, into {directory}")
         self._task = self._progress.add_task(f"{self._host}run 0 of {self._total}", total=plan.seconds, where="", left="", live="")
 
     def started(self, run: PlannedRun, name: str) -> None:
         """Which run is in flight."""
         place = axis_text(run.cell.factors.keys(), tuple(run.cell.factors.values()))
-        where = visible(" ".join(part for part in (f"block {run.block} of {self._blocks}:", run.cell.variant, place) if part))
+        turn = "profile:" if run.profile else f"block {run.block} of {self._blocks}:"
+        where = visible(" ".join(part for part in (turn, run.cell.variant, place) if part))
         self._device = _Mean()
         ghost = values_text(self._values_before.get(run.cell.identity(), {}), None)
         self._update(description=f"{self._host}run {run.number} of {self._total}", where=where,
@@ -165,7 +167,8 @@ class Bar:
                 self._device_before[cell] = device
         self._done += 1
         place = axis_text(run.cell.factors.keys(), tuple(run.cell.factors.values()))
-        head = f"run {run.number} of {self._total}, block {run.block}: {run.cell.variant} {place}".rstrip()
+        turn = "profile" if run.profile else f"block {run.block}"
+        head = f"run {run.number} of {self._total}, {turn}: {run.cell.variant} {place}".rstrip()
         if status != "finished":
             self._say(f"{head}: {status}: {reason}")
         elif not self._console.is_terminal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Literal
 
@@ -37,8 +38,12 @@ def command(path: Path, output: Path | None, charts: Path | None, style: Literal
         raise ResultsError("holds no run", where=path, hint="iolab show says what is missing")
     if charts is not None:
         from ..charts.export import export
+        from ..charts.flame import flame_charts
+        from ..compare.profiles import cells_of
+        from ..results.profiles import read_profiles
 
-        written = export(results.chart.all(rated, lines), charts, style)
+        profiles = cells_of(read_profiles(path)[0], results.manifest.baseline, results.manifest.variants)
+        written = export(itertools.chain(results.chart.all(rated, lines), flame_charts(profiles)), charts, style)
         say(f"wrote {len(written)} files into {charts}")
         return
     from ..report.build import build_report

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import PATH, format_option, open_results
+from .show_profiles import profile_lines, profiles_json
 from .telling import tell, tell_json
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def command(path: Path, every: bool, style: str) -> None:
     if style == "json":
         tell_json(as_json(results))
         return
-    tell(*_head(results), *_reasons(results), *(_runs(results) if every else []), *_rest(results))
+    tell(*_head(results), *_reasons(results), *(_runs(results) if every else []), *profile_lines(results.path), *_rest(results))
 
 
 def as_json(results: Results) -> dict[str, Any]:
@@ -54,6 +55,7 @@ def as_json(results: Results) -> dict[str, Any]:
             "metrics": {name: observation.value for name, observation in run.observations.items()},
             "evidence": str(run.evidence), "assumptions": list(run.assumptions),
         } for run in results.runs],
+        **profiles_json(results.path),
     }
 
 

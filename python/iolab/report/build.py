@@ -10,6 +10,7 @@ from ..compare.beside import Published
 from .assemble import assemble
 from .html import render
 from .maps import run_maps
+from .profiles import run_profiles
 from .source import Source
 
 
@@ -28,4 +29,4 @@ def build_report(results: Source, base: Path | None = None, references: Sequence
     """
     maps = run_maps(results)
     payload, details = assemble(results, results.path if base is None else base, references, published, lines)
-    return render(payload, details, maps)
+    return render(payload, details, maps, run_profiles(results))

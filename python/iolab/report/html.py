@@ -14,6 +14,7 @@ from ..errors import IolabError
 from ..heatmap import words
 from .map_payload import Maps, RunMap
 from .payload import Details, Model, Payload
+from .profile_payload import Profiles
 
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
@@ -22,12 +23,14 @@ ICON = (
 """Three bars; inside the file, so that no browser asks for another."""
 
 
-def render(payload: Payload, details: Details, maps: Maps | None = None) -> str:
+def render(payload: Payload, details: Details, maps: Maps | None = None, profiles: Profiles | None = None) -> str:
     """The whole page. Raises IolabError where the page's script has not been built."""
     documents: dict[str, Model] = {"iolab-report": payload, "iolab-details": details}
     if maps is not None:
         documents["iolab-maps"] = maps
-    return page("report", payload.title, payload.generator, documents, _without_script(payload, maps))
+    if profiles is not None:
+        documents["iolab-profiles"] = profiles
+    return page("report", payload.title, payload.generator, documents, _without_script(payload, maps, profiles))
 
 
 def page(bundle: str, title: str, generator: str, documents: Mapping[str, Model], without_script: str) -> str:
@@ -100,7 +103,7 @@ def _embedded(name: str, document: Model) -> str:
     return f'<script type="application/gzip;base64" id="{name}">{packed(document)}</script>'
 
 
-def _without_script(payload: Payload, maps: Maps | None) -> str:
+def _without_script(payload: Payload, maps: Maps | None, profiles: Profiles | None) -> str:
     """Title and summary for readers whose browser runs no scripts."""
     parts = [f"<main><h1>{escape(payload.title)}</h1><p>Tables and charts need JavaScript; this is the summary.</p>"]
     for part in payload.summary:
@@ -110,6 +113,10 @@ def _without_script(payload: Payload, maps: Maps | None) -> str:
         lines = dict.fromkeys(_map_line(payload, cell.title, part.of[place], each.events) for cell in maps.cells for part in cell.maps[:1]
                               for place, each in enumerate(part.group.maps))
         parts.append(f"<h2>Heat maps</h2><p>They need JavaScript; recorded were:</p><ul>{''.join(lines)}</ul>")
+    if profiles is not None and profiles.cells:
+        said = "".join(f"<li>{escape(f'{one.variant} {cell.title}'.strip())}: {escape(one.sampled)}; {escape(one.spent)}</li>"
+                       for cell in profiles.cells for one in cell.profiles)
+        parts.append(f"<h2>Profiles</h2><p>Flame graphs need JavaScript; sampled were:</p><ul>{said}</ul>")
     return "".join([*parts, "</main>"])
 
 

@@ -18,11 +18,12 @@ from pydantic.json_schema import models_json_schema
 from .heatmap_payload import HeatMapGroup, HeatMapPage, ThemeColours
 from .map_payload import Maps
 from .payload import Details, Model, Payload
+from .profile_payload import Profiles
 
 SCHEMA_FILE = Path("schemas/report.schema.json")
 TYPES_FILE = Path("web/src/generated/report.ts")
 
-PAGES: dict[str, tuple[type[Model], ...]] = {"report": (Payload, Details, Maps), "heatmap": (HeatMapPage,)}
+PAGES: dict[str, tuple[type[Model], ...]] = {"report": (Payload, Details, Maps, Profiles), "heatmap": (HeatMapPage,)}
 """Each built page with the documents that it is given."""
 MAPS = (HeatMapGroup, ThemeColours)
 """What all pages draw: its types are in a file of their own, which the others import."""

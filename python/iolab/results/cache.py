@@ -17,7 +17,7 @@ from typing import Any
 from .. import __version__
 from ..texts import parsed
 from ..verdict import Verdict
-from .evidence import RUNS, known_plan
+from .evidence import PROFILES, RUNS, known_plan
 from .model import Observation, Run
 
 FILE = "observations.parquet"
@@ -30,13 +30,13 @@ _DERIVING = ("formats", "results", "stats")
 
 
 def evidence_key(directory: Path) -> str:
-    """A digest of iolab's version and code, and of every file below `runs/`, by name, size and modification time.
+    """A digest of iolab's version and code, and of every file below `runs/` and `profiles/`, by name, size and modification time.
 
     The code counts as well as the version, so that a change of a reader or gate under development is seen at once.
     """
     digest = hashlib.sha256(__version__.encode())
     package = Path(__file__).parent.parent
-    for place in (*(package / group for group in _DERIVING), directory / RUNS):
+    for place in (*(package / group for group in _DERIVING), directory / RUNS, directory / PROFILES):
         for folder, folders, names in os.walk(place):
             folders.sort()
             digest.update(f"{os.path.basename(folder)}/\n".encode())  # noqa: PTH119 - a run that was killed at its start has no file

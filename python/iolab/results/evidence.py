@@ -18,6 +18,8 @@ from .model import RunPlan
 
 SCHEMA = 1
 RUNS = "runs"
+PROFILES = "profiles"
+"""Where runs lie that were made for a profile alone: apart, so that nothing that is measured knows of them."""
 PLAN_FILE = "run.json"
 ENVIRONMENT_FILE = "environment.json"
 
@@ -103,6 +105,13 @@ def run_directories(directory: Path) -> Iterator[Path]:
     runs = directory / RUNS
     if runs.is_dir():
         yield from sorted(path for path in runs.iterdir() if path.is_dir())
+
+
+def profile_directories(directory: Path) -> Iterator[Path]:
+    """Directories of the runs that were made for a profile, in order of their number."""
+    profiles = directory / PROFILES
+    if profiles.is_dir():
+        yield from sorted(path for path in profiles.iterdir() if path.is_dir())
 
 
 def run_number(name: str) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import ResultsError
-from .evidence import run_directories, run_number
+from .evidence import profile_directories, run_directories, run_number
 from .journal import FILE, read_journal
 
 _NAMED = 4
@@ -67,7 +67,7 @@ def standing(directory: Path) -> Standing | None:
             finished.pop(number, None)
     if not planned:
         return None
-    there = {run_number(path.name) for path in run_directories(directory)}
+    there = {run_number(path.name) for path in (*run_directories(directory), *profile_directories(directory))}
     missing = [number for number in sorted(planned) if number not in there]
     gone = tuple(finished[number] for number in missing if number in finished)
     return Standing(len(planned), len(missing) - len(gone), gone)

@@ -1,4 +1,5 @@
-"""What a study would do, without doing any of it: nothing is written, opened or started but `fio --parse-only`."""
+"""What a study would do, without doing any of it: nothing is written, opened or started but `fio --parse-only`, and perf for a
+moment where profiles are wanted."""
 
 from __future__ import annotations
 
@@ -39,6 +40,7 @@ class Preview:
     Attributes:
         plan: the runs in order, with the estimate; commands take time on top that nobody knows beforehand.
         problem: why it couldn't be done here now, such as a missing program; None where nothing is known.
+        no_profiles: why the runs that are made for profiles would be left out; None where there are none or they would be made.
     """
 
     study: Study
@@ -46,6 +48,7 @@ class Preview:
     plan: Plan
     targets: tuple[TargetPreview, ...]
     problem: str | None
+    no_profiles: str | None = None
 
     def as_data(self) -> dict[str, Any]:
         """As plain data: base units, the runs in order."""
@@ -56,9 +59,10 @@ class Preview:
             "targets": [{"kind": target.kind, "options": dict(target.options), "room_bytes": target.room_bytes,
                          "destroys": list(target.destroys)} for target in self.targets],
             "commands": [{"place": place, "command": command.text} for place, command in self.study.commands],
-            "problem": self.problem,
+            "problem": self.problem, "no_profiles": self.no_profiles,
             "runs": [{"number": run.number, "block": run.block, "variant": run.cell.variant, "factors": dict(run.cell.factors),
-                      "seconds": seconds} for run, seconds in zip(self.plan.runs, self.plan.run_seconds, strict=True)],
+                      "profile": run.profile, "seconds": seconds}
+                     for run, seconds in zip(self.plan.runs, self.plan.run_seconds, strict=True)],
         }
 
 
@@ -78,4 +82,6 @@ def preview(study: Study, directory: Path, host: Host | None = None) -> Preview:
         targets.append(TargetPreview(cell.target_kind, cell.target.model_dump(mode="json"),
                                      cell.target.model_dump(mode="json", exclude_defaults=True), equipment.room(target),
                                      target.destroys()))
-    return Preview(study, directory, plan_runs(study, equipment.seconds), tuple(targets), problem)
+    no_profiles = None if equipment.profiler is None else equipment.profiler.problem()
+    plan = plan_runs(study, equipment.seconds, profiles=no_profiles is None)
+    return Preview(study, directory, plan, tuple(targets), problem, no_profiles)

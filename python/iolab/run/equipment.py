@@ -18,6 +18,7 @@ from ..study.load import Study
 from ..study.plan import run_seconds
 from ..targets.base import NOTHING_ALLOWED, Permissions, Target
 from ..workloads.base import Workload
+from .profiling import Profiler
 from .recording import StudyRecorder, Wanted
 from .starts import MARK
 
@@ -36,6 +37,7 @@ class Equipment:
         wanted = Wanted.of(study.sources, {name: registry.load("source", name) for name in study.sources})
         marked = {MARK: str(directory.absolute())}
         self.recorder = None if wanted is None else StudyRecorder(wanted, host, clock, directory, marked, noticed)
+        self.profiler = None if study.profiling is None else Profiler(study.profiling, host, clock, directory)
         self._targets: dict[str, Target] = {}
         self._workloads = {id(cell): cast(Workload, registry.load("workload", cell.workload_kind)(cell.workload))
                            for cell in study.cells}

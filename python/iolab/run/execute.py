@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from ..study.commands import Action
 from ..study.plan import PlannedRun
 from ..targets.base import RunContext, Target
 from ..workloads.base import Load, Workload
+from ..workloads.fio_ios import FOLDER
 from .actions import Actions
 from .commands import CommandRunner
 from .environment import write_run_environment
@@ -29,6 +31,7 @@ from .interrupts import Interrupts
 from .load import LoadRunner
 from .log_ios import keep_ios
 from .picture import read_picture
+from .profiling import Profiler
 from .record import RunEnd, plan_of
 from .recording import StudyRecorder
 from .starts import Starts
@@ -41,7 +44,7 @@ _GRAVE = ("emerg", "alert", "crit", "err", "warn")
 
 @dataclass(frozen=True)
 class RunSetting:
-    """What a run is done with. `tools`: name to version."""
+    """What a run is done with. `tools`: name to version; `profiler`: of a run that is made for a profile."""
 
     run: PlannedRun
     name: str
@@ -52,6 +55,7 @@ class RunSetting:
     tools: Mapping[str, str]
     environment: Facts
     actions: Sequence[Action] = ()
+    profiler: Profiler | None = None
 
 
 class Executor:
@@ -73,12 +77,12 @@ class Executor:
         self._prepare(setting)
         load = setting.workload.load()
         try:
-            end = self._in_place(setting, load)
+            end = self._in_place(setting, load) if setting.profiler is None else self._profiled(setting, setting.profiler, load)
         except RunError as error:
             end = RunEnd("failed", str(error))
         except OSError as error:
             end = RunEnd("failed", f"its evidence can't be written: {error.strerror or error}")
-        if end.status == "finished":
+        if end.status == "finished" and setting.profiler is None:
             keep_ios(setting.directory, load, end.window, self._host.name, self._noticed)
             read_picture(setting.directory, self._noticed)
         self._record(setting, load, end)
@@ -115,6 +119,22 @@ class Executor:
         finally:
             self._tidy(setting)
 
+    def _profiled(self, setting: RunSetting, profiler: Profiler, load: Load) -> RunEnd:
+        """A run whose profile is what is wanted of it: without one it failed. A log of every I/O is of no use then."""
+        profiler.begin()
+        try:
+            end = self._in_place(setting, load)
+            shutil.rmtree(setting.directory / FOLDER, ignore_errors=True)
+            if end.status == "finished":
+                try:
+                    profiler.collect(setting.directory, load.runtime, self._commands, self._interrupts)
+                except RunError as error:
+                    end = replace(end, status="interrupted" if self._interrupts.stop_now else "failed", reason=str(error))
+            return end
+        finally:
+            for left in profiler.end():
+                self._noticed(left)
+
     def _load(self, setting: RunSetting, load: Load, place: Place) -> RunEnd:
         runner = LoadRunner(self._host, self._clock, self._interrupts, self._starts, self._noticed)
         job = setting.workload.job(place)
@@ -123,11 +143,13 @@ class Executor:
             if layout.status != "finished":
                 return layout
         words = variables(run=setting.name, cell=setting.run.cell, block=setting.run.block, directory=setting.directory, target=place.path)
-        actions = Actions(setting.actions, self._host, self._clock, self._commands, setting.directory, words, self._noticed)
+        done = setting.actions if setting.profiler is None else (*setting.actions, setting.profiler.action(load.runtime))
+        actions = Actions(done, self._host, self._clock, self._commands, setting.directory, words, self._noticed)
         if self._kernel_log is not None:
             self._kernel_log.new()  # what came before is of no load
-        if self._recorder is not None:
-            self._recorder.begin()
+        recorder = self._recorder if setting.profiler is None else None
+        if recorder is not None:
+            recorder.begin()
         try:
             end = runner.run(setting.directory, job, load, setting.sources, actions,
                              lambda passed, expected, latest: self._waiting(setting.run, passed, expected, latest))
@@ -136,7 +158,7 @@ class Executor:
         window = setting.workload.window(setting.directory)
         if window is not None:
             add_marks(setting.directory, setting.workload.marks(window))
-        recording = {} if self._recorder is None else self._recorder.end(setting.name, window, {
+        recording = {} if recorder is None else recorder.end(setting.name, window, {
             "variant": setting.run.cell.variant, "factors": dict(setting.run.cell.factors), "block": setting.run.block})
         return replace(end, window=window, place=place, recording=recording)
 

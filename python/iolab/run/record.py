@@ -52,6 +52,8 @@ def plan_of(run: PlannedRun, name: str, load: Load, end: RunEnd, *, host: str, t
         extra["pid"], extra["pid_started_ticks"] = end.pid, end.pid_started
     if end.recording:
         extra["recording"] = dict(end.recording)
+    if run.profile:
+        extra["profile"] = True
     if end.reason:
         extra["failure"] = end.reason
     return RunPlan(run=name, variant=run.cell.variant, factors=dict(run.cell.factors), repetition=run.repetition, block=run.block,

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import FormatError, ResultsError, UsageError
 from ..hosts.base import Host
-from ..results.evidence import read_plan, run_directories, run_number
+from ..results.evidence import profile_directories, read_plan, run_directories, run_number
 from ..results.journal import FILE as JOURNAL_FILE
 from ..results.journal import read_journal
 from ..results.manifest import FILE as MANIFEST_FILE
@@ -99,7 +99,7 @@ def read_past(directory: Path) -> Past:
     """What is there, by the evidence; a journal that was lost costs the order of events, not the runs."""
     events = read_journal(directory)[0] if (directory / JOURNAL_FILE).exists() else []
     done, host = {}, None
-    for run_dir in run_directories(directory):
+    for run_dir in (*run_directories(directory), *profile_directories(directory)):
         plan, number = _plan(run_dir), run_number(run_dir.name)
         if plan is not None and plan.status == "finished" and number is not None:
             done[number], host = run_dir.name, plan.host
@@ -139,7 +139,7 @@ def clear(directory: Path, past: Past, journal: Journal, host: Host, noticed: Ca
     for left in clean_leftovers(host, directory):
         noticed(f"left over from the killed study: {left}")
     last = {str(event["run"]): event["event"] for event in past.events if "run" in event}
-    for run_dir in run_directories(directory):
+    for run_dir in (*run_directories(directory), *profile_directories(directory)):
         status = _status(run_dir)
         if status == "finished":
             if last.get(run_dir.name) != "finished":  # killed between the evidence and the journal

@@ -13,7 +13,7 @@ from ..clock import Clock
 from ..errors import RunError
 from ..hosts.base import Host
 from ..hosts.facts import Facts
-from ..results.evidence import RUNS
+from ..results.evidence import PROFILES, RUNS
 from ..results.manifest import FILE as MANIFEST_FILE
 from ..results.manifest import Manifest, read_manifest, write_atomically, write_manifest
 from ..study.load import Study
@@ -82,7 +82,7 @@ class StudyRunner:
         past = read_past(self._directory) if self._options.resume else NOTHING
         check_host(past, self._host, self._directory, self._options.permissions.force)
         clear(self._directory, past, self._journal, self._host, self._listener.noticed)
-        plan = plan_runs(self._study, self._equipment.seconds)
+        plan = self._plan()
         missing = [run for run in plan.runs if run.number not in past.done]
         if past.begun and not missing:
             return self._nothing_to_do(plan, past)
@@ -113,6 +113,14 @@ class StudyRunner:
             outcome = self._do(plan, missing, past, ground, interrupts)
         self._listener.outcome(outcome)
         return outcome
+
+    def _plan(self) -> Plan:
+        """All runs. Where the host gives no profile those made for one are left out, and why is said: what is measured needs none."""
+        profiler = self._equipment.profiler
+        problem = None if profiler is None else profiler.problem()
+        if problem is not None:
+            self._listener.noticed(f"profiles are left out: {problem}; --resume makes them later")
+        return plan_runs(self._study, self._equipment.seconds, profiles=problem is None)
 
     def _ground(self, missing: Sequence[PlannedRun], tools: Mapping[str, str]) -> _Ground:
         ground = _Ground(gather(self._host, self._equipment.targets, tools, self._study.revisions), tools, {})
@@ -149,7 +157,8 @@ class StudyRunner:
             (event, {"study": self._study.name, "host": self._host.name, **self._starts.facts, "surroundings": ground.surroundings,
                      **data}),
             *(("planned", {"run": ground.names[run.number], "variant": run.cell.variant, "factors": dict(run.cell.factors),
-                           "block": run.block}) for run in missing if planned.get(run.number) != ground.names[run.number])])
+                           "block": run.block, **({"profile": True} if run.profile else {})})
+              for run in missing if planned.get(run.number) != ground.names[run.number])])
 
     def _nothing_to_do(self, plan: Plan, past: Past) -> Outcome:
         if not past.events or past.events[-1]["event"] != "closed":
@@ -175,7 +184,7 @@ class StudyRunner:
                                 waiting=self._listener.waiting, noticed=self._listener.noticed, kernel_log=kernel_log,
                                 recorder=self._equipment.recorder)
             ends = self._runs(plan, missing, ground, interrupts, hooks, executor, begin)
-        finished = len(past.done) + sum(end.status == "finished" for end in ends)
+        finished = sum(run.number in past.done for run in plan.runs) + sum(end.status == "finished" for end in ends)
         failed = sum(end.status == "failed" for end in ends)
         left = len(plan.runs) - finished - failed
         self._journal.write("stopped" if left else "closed", finished=finished, failed=failed, left=left)
@@ -197,7 +206,7 @@ class StudyRunner:
             end = self._one(run, ground, executor, failure)
             ends.append(end)
             name = ground.names[run.number]
-            values = headline(self._directory / RUNS / name) if end.status == "finished" else {}
+            values = headline(self._directory / RUNS / name) if end.status == "finished" and not run.profile else {}
             self._listener.ended(run, end.status, end.reason, rest.left(len(ends), self._clock.monotonic() - begin), values)
             if end.status == "failed" and self._options.fail_fast:
                 self._listener.noticed("stopped at the first run that failed; --resume goes on with it")
@@ -207,9 +216,11 @@ class StudyRunner:
     def _one(self, run: PlannedRun, ground: _Ground, executor: Executor, failure: str) -> RunEnd:
         name = ground.names[run.number]
         self._listener.started(run, name)
+        place = self._directory / (PROFILES if run.profile else RUNS) / name
         setting = RunSetting(
-            run, name, self._directory / RUNS / name, self._equipment.target(run.cell), self._equipment.workload(run.cell),
-            () if failure else self._equipment.sources(run.cell), ground.tools, ground.environment, self._study.actions)
+            run, name, place, self._equipment.target(run.cell), self._equipment.workload(run.cell),
+            () if failure else self._equipment.sources(run.cell), ground.tools, ground.environment, self._study.actions,
+            self._equipment.profiler if run.profile else None)
         end = executor.refuse(setting, failure) if failure else executor.execute(setting)
         self._journal.write(end.status, run=name, exit_code=end.exit_code, **({"reason": end.reason} if end.reason else {}))
         return end

@@ -70,6 +70,7 @@ class Reports:
         from ..report.assemble import assemble
         from ..report.html import render
         from ..report.maps import run_maps
+        from ..report.profiles import run_profiles
 
         results = Results(path)
         payload, details = assemble(results)
@@ -78,7 +79,7 @@ class Reports:
             # evidence isn't served: it is named, and what was recorded of the run is a link
             bare = [Link(text=each.text, href=None) for each in detail.links]
             detail.links = [*links.get(run.id, []), *bare]
-        return render(payload, details, run_maps(results))
+        return render(payload, details, run_maps(results), run_profiles(results))
 
     def _links(self, name: str) -> dict[str, list[Link]]:
         """Of each run where the worksheet shows what was recorded of it."""

@@ -77,7 +77,7 @@ class FactorSet(BaseModel):
         for parts in itertools.product(*axes):
             merged = {name: level for part in parts for name, level in part.items()}
             combination = {name: merged[name] for name in self.levels}
-            if not any(_matches(combination, table) for table in self.exclude):
+            if not any(matches(combination, table) for table in self.exclude):
                 yield combination
 
     def _repeated(self) -> Iterator[OptionProblem]:
@@ -211,7 +211,8 @@ def _as_size(name: str, level: Scalar) -> Scalar:
         return level
 
 
-def _matches(combination: Mapping[str, Scalar], table: Mapping[str, Scalar | list[Scalar]]) -> bool:
+def matches(combination: Mapping[str, Scalar], table: Mapping[str, Scalar | list[Scalar]]) -> bool:
+    """Whether a combination has one of the levels that a table names, for each factor in it; all of these are in the combination."""
     return all(any(_same(combination[name], each) for each in (levels if isinstance(levels, list) else [levels]))
                for name, levels in table.items())
 

@@ -24,6 +24,7 @@ from .factors import levels_of, sweeps
 from .lines import key_lines
 from .model import StudyFile
 from .problems import Places, Problem, StudyProblems, complaints, near
+from .profile import Profiling, profile_problems
 from .tables import parsed, read_text, validated
 
 
@@ -43,6 +44,7 @@ class Study:
         revisions: name to the path of a git work tree whose revision the study wants recorded.
         directory: what relative paths of the study's own files start from.
         changes: what differs from the text.
+        profiling: what is profiled, in runs of their own; None for nothing.
     """
 
     file: Path
@@ -63,6 +65,7 @@ class Study:
     revisions: Mapping[str, str] = field(default_factory=dict)
     directory: Path = Path()
     changes: Changes = field(default_factory=Changes)
+    profiling: Profiling | None = None
 
     def resolved(self) -> dict[str, Any]:
         """The study as plain data with every default filled in, for the manifest."""
@@ -78,6 +81,7 @@ class Study:
                          if name in self.variant_hooks else {} for name in self.variants},
             "actions": [{"at": action.at, "mark": action.mark, "command": action.command.text if action.command else None}
                         for action in self.actions],
+            **({} if self.profiling is None else {"profile": self.profiling.as_data()}),
             "changes": self.changes.as_data(),
             "directory": str(self.directory),
             "cells": [{"variant": cell.variant, "factors": dict(cell.factors), **cell.resolved()} for cell in self.cells],
@@ -141,12 +145,13 @@ def load_study(path: Path, changes: Changes | None = None, *, host: Host | None 
     builder = CellBuilder(file, places, problems, swept, facts=_facts(host), directory=home, left_out=left_out)
     cells = tuple(itertools.chain.from_iterable(builder.cells_of(variant) for variant in variants))
     _check_actions(file, cells, places, problems)
+    profiling = _profiling(file, cells, places, problems)
     if problems:
         raise StudyProblems(str(path), problems)
     return Study(path, text, name, file.study.description, baseline, file.study.repetitions, file.study.seed, file.study.order,
                  variants, levels_of(swept), cells, sources, file.hooks_given(), file.variant_hooks(),
                  tuple(sorted((table.action() for table in file.actions), key=lambda action: action.at)),
-                 file.study.revisions, home, wanted)
+                 file.study.revisions, home, wanted, profiling)
 
 
 def _facts(host: Host | None) -> dict[str, Any]:
@@ -162,6 +167,19 @@ def _check_actions(file: StudyFile, cells: Sequence[Cell], places: Places, probl
             key = ("actions", str(place), "at")
             problems.append(Problem(places.line(key), ".".join(key), f"{table.at:g} s is not before the end of every run",
                                     f"less than the runtime, {min(runtimes):g} s"))
+
+
+def _profiling(file: StudyFile, cells: Sequence[Cell], places: Places, problems: list[Problem]) -> Profiling | None:
+    """What is to be profiled: cells that the file has, at a time within every such run's window."""
+    if file.profile is None:
+        return None
+    profiling = file.profile.profiling()
+    runtimes = [float(runtime) for cell in cells if isinstance(runtime := getattr(cell.workload, "runtime", None), int | float)
+                and profiling.takes(cell.factors)]
+    for each in profile_problems(profiling, file.factors, runtimes):
+        path = ("profile", *each.key)
+        problems.append(Problem(places.line(path), ".".join(path), each.wrong, each.allowed))
+    return profiling
 
 
 def _name_from(path: Path, problems: list[Problem]) -> str:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 from ..hosts.options import Duration, OptionProblem, problems_error
 from .commands import LEVELS, Action, Command, CommandList, Hooks, Level, OneCommand
 from .factors import FactorSet
+from .profile import ProfileTable
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 
@@ -107,6 +108,7 @@ class StudyFile(_Table):
                                               description="arms of the comparison")
     hooks: HooksTable = Field(default_factory=HooksTable, description="commands around the study and its parts")
     actions: list[ActionTable] = Field(default_factory=list, description="what is done inside every run, by time")
+    profile: ProfileTable | None = Field(default=None, description="what is profiled by perf, in runs of their own after the measured ones")
 
     @field_validator("target")
     @classmethod

@@ -24,11 +24,14 @@ class PlannedRun:
 
     Attributes:
         number: from 1, in order of execution; block: from 1, the repetition of its cell as well.
+        profile: whether it is made for a profile alone: it stands behind all blocks, its block is the next number, and no estimate
+            knows of it.
     """
 
     number: int
     block: int
     cell: Cell
+    profile: bool = False
 
     @property
     def repetition(self) -> int:
@@ -57,6 +60,16 @@ class Plan:
     run_seconds: tuple[float, ...]
 
     @property
+    def measured(self) -> tuple[PlannedRun, ...]:
+        """Those that count: all but the ones made for profiles."""
+        return tuple(run for run in self.runs if not run.profile)
+
+    @property
+    def profiles(self) -> tuple[PlannedRun, ...]:
+        """Those made for profiles."""
+        return tuple(run for run in self.runs if run.profile)
+
+    @property
     def seconds(self) -> float:
         """Estimated wall time of all of them."""
         return sum(self.run_seconds)
@@ -68,28 +81,35 @@ class Plan:
         return scale * sum(self.run_seconds[done:])
 
 
-def plan_runs(study: Study, seconds: Callable[[Cell], float]) -> Plan:
+def plan_runs(study: Study, seconds: Callable[[Cell], float], *, profiles: bool = True) -> Plan:
     """Lay a study out in blocks.
 
     Args:
         seconds: estimated wall time of one run of a cell.
+        profiles: whether the runs that the study wants profiled come behind all others; without them the numbers of those stay the same.
 
     balanced: in each block cells come in seeded order, and the variants of a cell one right after the other, in the
     block's order of variants: what is compared is measured close together. as-written: blocks in turn, in each the
     variants in the file's order with their cells in the file's order.
     """
     runs: list[PlannedRun] = []
+    for block in range(1, study.repetitions + 1):
+        runs += [PlannedRun(len(runs) + place, block, cell) for place, cell in enumerate(_cells_of(study, block), 1)]
+    if profiles and study.profiling is not None:
+        last = study.repetitions + 1
+        wanted = [cell for cell in _cells_of(study, last) if study.profiling.takes(cell.factors)]
+        runs += [PlannedRun(len(runs) + place, last, cell, profile=True) for place, cell in enumerate(wanted, 1)]
+    return Plan(tuple(runs), tuple(seconds(run.cell) for run in runs))
+
+
+def _cells_of(study: Study, block: int) -> list[Cell]:
+    """Every cell once per variant, in the order of that block."""
+    if study.order == "as-written":
+        return list(study.cells)
     by_variant = {variant: [cell for cell in study.cells if cell.variant == variant] for variant in study.variants}
     places = range(len(by_variant[study.variants[0]]))
-    for block in range(1, study.repetitions + 1):
-        if study.order == "as-written":
-            order = list(study.cells)
-        else:
-            order = [by_variant[variant][place] for place in cell_order(places, block, study.seed)
-                     for variant in variant_order(study.variants, block)]
-        for cell in order:
-            runs.append(PlannedRun(len(runs) + 1, block, cell))
-    return Plan(tuple(runs), tuple(seconds(run.cell) for run in runs))
+    return [by_variant[variant][place] for place in cell_order(places, block, study.seed)
+            for variant in variant_order(study.variants, block)]
 
 
 def run_seconds(runtime: float, ramp: float, space_bytes: int) -> float:

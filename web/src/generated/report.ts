@@ -125,6 +125,67 @@ export interface Payload {
 	method: MethodPart[];
 }
 
+/** Profiles of one cell on one tree, the baseline's first. */
+export interface ProfileCell {
+	title: string;
+	parts: ProfileParts;
+	profiles: ProfileInfo[];
+	changes: ProfileChange[];
+}
+
+/**
+ * What differs between two profiles of a cell (places in its list): of each part the difference of shares, and the functions that
+ * differ most.
+ */
+export interface ProfileChange {
+	before: number;
+	after: number;
+	changes: number[];
+	functions: ProfileFunction[];
+}
+
+/** A function by its own samples: shares before and after, and the difference, in words. */
+export interface ProfileFunction {
+	name: string;
+	kernel: boolean;
+	before: string;
+	after: string;
+	change: string;
+	more: boolean;
+}
+
+/** A profile of a cell: of each part its `samples` and its share of the `busy` ones. */
+export interface ProfileInfo {
+	run: string;
+	variant: string;
+	baseline: boolean;
+	sampled: string;
+	spent: string;
+	remarks: string[];
+	busy: number;
+	samples: number[];
+	shares: number[];
+}
+
+/**
+ * A tree of functions in columns, parents before their children, siblings in the order in which they are drawn.
+ *
+ * `names` are all names once, `name` places in it; `parent` is -1 for a process; `kernel` is 1 for functions of the kernel.
+ */
+export interface ProfileParts {
+	names: string[];
+	name: number[];
+	parent: number[];
+	kernel: number[];
+}
+
+/** Profiles of all cells that have some; `notes` say what is missing, `method` how they came about. */
+export interface Profiles {
+	cells: ProfileCell[];
+	notes: string[];
+	method: string[];
+}
+
 /** Runs of which a gate said the same; `text` is the gate's words for the first of them. */
 export interface ReasonGroup {
 	code: string;

@@ -1,10 +1,12 @@
 import { hasMaps } from "../model/maps";
+import { hasProfiles } from "../model/profiles";
 import { report } from "../model/state";
 import { theme, toggleTheme } from "../model/theme";
 import { Background } from "./background";
 import { Comparison } from "./comparison";
 import { RunMaps } from "./maps";
 import { Panel } from "./panel";
+import { ProfileGraphs } from "./profiles";
 import { Runs } from "./runs";
 import { Summary, Verdicts } from "./summary";
 import { hasTarget } from "./target";
@@ -52,6 +54,7 @@ export function App() {
 				<Verdicts />
 				<Comparison />
 				{hasMaps() && <RunMaps />}
+				{hasProfiles() && <ProfileGraphs />}
 				<Runs />
 				<Background />
 			</main>
@@ -67,6 +70,7 @@ function Contents() {
 		["verdicts", "Verdicts", true],
 		["comparison", "Numbers", sections.length > 0],
 		["maps", "Maps", hasMaps()],
+		["profiles", "Profiles", hasProfiles()],
 		["runs", "Runs", true],
 		["target", "Target", hasTarget()],
 		["environment", "Environment", environment.length > 0],

@@ -9,6 +9,7 @@ import { type Branch, branchOf, devices, type Slice, slices, trail } from "./bra
 import "./hierarchy.css";
 import { stateOf } from "./state";
 import { amount, percent, rate } from "./values";
+import { walk } from "./walk";
 
 const FIELDS = ["file", "mount", "device"];
 
@@ -252,22 +253,6 @@ function Icicle(shown: Shown) {
 			))}
 		</div>
 	);
-}
-
-/** Arrows go to the slice beside, to that above and to the first below. */
-function walk(event: KeyboardEvent): void {
-	const here = (event.target as HTMLElement).closest<HTMLElement>(".place");
-	const all = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>(".place")];
-	if (!here || !event.key.startsWith("Arrow")) return;
-	event.preventDefault();
-	event.stopPropagation();
-	const box = (each: HTMLElement) => each.getBoundingClientRect();
-	const row = (each: HTMLElement) => Number(each.dataset.depth);
-	const level = row(here) + ({ ArrowUp: -1, ArrowDown: 1 }[event.key] ?? 0);
-	const near = all.filter((each) => row(each) === level);
-	const beside = near[near.indexOf(here) + (event.key === "ArrowLeft" ? -1 : 1)];
-	const over = near.find((each) => box(each).right > box(here).left + 1 && box(each).left < box(here).right - 1);
-	(level === row(here) ? beside : over)?.querySelector<HTMLElement>(".slice")?.focus();
 }
 
 function Part({ slice, ...shown }: { slice: Slice } & Shown) {
