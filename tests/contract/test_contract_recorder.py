@@ -308,7 +308,7 @@ def test_a_study_whose_recorder_is_killed_says_so_and_ends_well(study: Path, tmp
                                stderr=subprocess.PIPE, text=True)
     place = tmp_path / "results/recordings/local"
     recorded_events(place)
-    recorder = int((place / "lock").read_text())
+    recorder = int((place / "lock").read_text().split()[0])
     probe = next(pid for pid in children(recorder) if named(pid, "iolab-probe"))
     os.kill(recorder, signal.SIGKILL)
     _, err = process.communicate(timeout=4 * PATIENCE)
@@ -327,7 +327,7 @@ def test_a_killed_study_leaves_no_recorder(study: Path, tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "run", study, "-o", "results"], cwd=tmp_path, stderr=subprocess.DEVNULL)
     place = tmp_path / "results/recordings/local"
     recorded_events(place)
-    recorder = int((place / "lock").read_text())
+    recorder = int((place / "lock").read_text().split()[0])
     probe = next(pid for pid in children(recorder) if named(pid, "iolab-probe"))
     process.kill()
     process.wait()

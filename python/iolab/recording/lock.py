@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from pathlib import Path
 from typing import IO
 
@@ -12,6 +13,7 @@ from .layout import telling
 
 LOCK = "lock"
 _DIGITS = 20
+_OLDER = re.compile(rb"\d+\n")
 
 
 def take_lock(directory: Path) -> IO[str]:
@@ -40,6 +42,11 @@ def told(lock: int) -> int | None:
     if len(lines) < 2 or len(lines[1]) != _DIGITS or not lines[1].isdecimal():
         return None
     return min(int(lines[1]), 2**63 - 1)
+
+
+def changed(lock: int) -> int | None:
+    """When an older iolab held this lock for the last time, which said so by its time of change; None of any other lock."""
+    return os.fstat(lock).st_mtime_ns if _OLDER.fullmatch(os.pread(lock, 64, 0)) else None
 
 
 def _said(lock: int) -> list[str]:

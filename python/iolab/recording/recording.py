@@ -11,7 +11,7 @@ from ..errors import ResultsError
 from .facts import Facts, read_facts
 from .layout import KINDS, MAPS, MARKS, PROCESSES, Kind, hot_file, hot_numbers, is_recording, sealed_file, sealed_numbers, telling
 from .lines import read_lines
-from .lock import LOCK, told
+from .lock import LOCK, changed, told
 from .losses import damage, is_time, noted
 from .segments import MAP_NAMES, Segment, sealed_facts
 from .spans import between, in_common
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from .hot import HotRead
     from .summary import RecordingSummary
+
+BELIEVED_NS = 3600 * 10**9
+"""So long after the last event may a lock of an older iolab have been changed that its time is its writer's word, and no copy's."""
 
 __all__ = ["MapFile", "Recording", "Segment", "is_recording"]
 
@@ -133,9 +136,14 @@ class Recording:
         """Until when everything was in it, as its writer last said, about once a second; None where nobody said."""
         try:
             with (self.path / LOCK).open("rb") as lock:
-                return told(lock.fileno())
+                found, older = told(lock.fileno()), changed(lock.fileno())
         except OSError:
             return None
+        # a copy's time of change is its own
+        return older if older is not None and older <= self._latest() + BELIEVED_NS else found
+
+    def _latest(self) -> int:
+        return max((each.last_ns for kind in KINDS for each in self._segments(kind)), default=0)
 
     def gaps(self) -> list[tuple[int, int]]:
         """(from, until) in ns of times in which nothing was recorded at all, between sessions and after kills, ascending."""

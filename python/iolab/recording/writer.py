@@ -19,7 +19,7 @@ from .facts import Begun, ClockKind, Facts, read_facts
 from .hot import HotLog, last_ns, read_hot
 from .layout import KINDS, MARKS, PROCESSES, Kind, hot_file, is_recording, remove_temporary, telling
 from .lines import append_line
-from .lock import LOCK, take_lock, tell, told
+from .lock import LOCK, changed, take_lock, tell, told
 from .losses import LossLog, damage
 from .recovery import highest_number, recover
 from .retention import Retention, drop_label, finish_dropping
@@ -119,7 +119,7 @@ class RecordingWriter:
             facts = read_facts(path)
             remove_temporary(path)
             finish_dropping(path, facts)
-            recover(path, facts, told(lock.fileno()) or 0, begun.from_ns)
+            recover(path, facts, told(lock.fileno()) or changed(lock.fileno()) or 0, begun.from_ns)
             facts.sources |= sources or {}
             facts.retention |= retention or {}
             return cls._begin(path, facts, lock, system, highest_number(path) + 1,

@@ -24,7 +24,7 @@ STACKS_FILE = "profile.folded"
 FACTS_FILE = "profile.json"
 SCHEMA = 1
 
-_FOREIGN = re.compile(r"folded|stacks|perf\.?-?script")
+_FOREIGN = re.compile(r"(?:^|[^a-z])(?:folded|stacks|perf\.?-?script)(?:$|[^a-z])")
 """What names of other people's files with stacks have in them."""
 
 _IDLE_PROCESS = re.compile(r"swapper(?:/\d+)?")

@@ -31,6 +31,8 @@ class Actions:
         self._process: Process | None = None
         self._ramp = 0.0
         self._running: list[tuple[Action, Running]] = []
+        self.never: tuple[str, ...] = ()
+        """Marks of actions that did not come before the load ended; known once that is told."""
 
     def start(self, process: Process, ramp: float) -> None:
         """The load was started."""
@@ -60,6 +62,7 @@ class Actions:
             over = running.process.wait(0) is not None
             self._note_end(action, running, stopped=not over)
         self._running = []
+        self.never = tuple(action.mark for action in self._waiting)
         for action in self._waiting:
             self._noticed(f"action '{action.mark}' at {action.at:g} s never came: the load had ended")
         self._waiting = []

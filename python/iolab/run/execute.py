@@ -31,7 +31,7 @@ from .interrupts import Interrupts
 from .load import LoadRunner
 from .log_ios import keep_ios
 from .picture import read_picture
-from .profiling import Profiler
+from .profiling import MARK, Profiler
 from .record import RunEnd, plan_of
 from .recording import StudyRecorder
 from .starts import Starts
@@ -127,7 +127,7 @@ class Executor:
             shutil.rmtree(setting.directory / FOLDER, ignore_errors=True)
             if end.status == "finished":
                 try:
-                    profiler.collect(setting.directory, load.runtime, self._commands, self._interrupts)
+                    profiler.collect(setting.directory, load, self._commands, self._interrupts)
                 except RunError as error:
                     end = replace(end, status="interrupted" if self._interrupts.stop_now else "failed", reason=str(error))
             return end
@@ -143,7 +143,7 @@ class Executor:
             if layout.status != "finished":
                 return layout
         words = variables(run=setting.name, cell=setting.run.cell, block=setting.run.block, directory=setting.directory, target=place.path)
-        done = setting.actions if setting.profiler is None else (*setting.actions, setting.profiler.action(load.runtime))
+        done = setting.actions if setting.profiler is None else (*setting.actions, setting.profiler.action(load))
         actions = Actions(done, self._host, self._clock, self._commands, setting.directory, words, self._noticed)
         if self._kernel_log is not None:
             self._kernel_log.new()  # what came before is of no load
@@ -155,6 +155,8 @@ class Executor:
                              lambda passed, expected, latest: self._waiting(setting.run, passed, expected, latest))
         finally:
             self._keep_kernel_messages(setting)
+        if MARK in actions.never and setting.profiler is not None and end.status == "finished":
+            end = replace(end, status="failed", reason="no profile: the load had ended before sampling began; say an earlier profile.after")
         window = setting.workload.window(setting.directory)
         if window is not None:
             add_marks(setting.directory, setting.workload.marks(window))

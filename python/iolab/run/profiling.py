@@ -26,6 +26,7 @@ from ..study.commands import Action, Command
 from ..study.profile import Profiling
 from ..targets.disks import make_recorded
 from ..targets.made import Made
+from ..workloads.base import Load
 from .commands import LONGEST_WAIT, OUTPUTS, CommandEnd, CommandRunner, Running
 from .interrupts import Interrupts
 
@@ -68,9 +69,9 @@ class Profiler:
                     f"as root, or have root say sysctl kernel.perf_event_paranoid={_OPEN} kernel.kptr_restrict=0")
         return f"perf can't sample on {where}: {_words(tried)}"
 
-    def action(self, runtime: float) -> Action:
-        """What is done inside a run of that length: sample, all CPUs, with their stacks."""
-        after, seconds = self._wanted.span(runtime)
+    def action(self, load: Load) -> Action:
+        """What is done inside a run of that load: sample, all CPUs, with their stacks."""
+        after, seconds = self._span(load)
         arguments = self._record(f"{self._scratch}/{_DATA}", ["sleep", f"{seconds:g}"])
         return Action(after, MARK, Command(tuple(arguments), shlex.join(arguments)))
 
@@ -83,8 +84,9 @@ class Profiler:
         """Remove what perf wrote; what is still there, in words. Safe to call twice."""
         return self._made.undo(self._host)
 
-    def collect(self, run_dir: Path, runtime: float, commands: CommandRunner, interrupts: Interrupts) -> None:
+    def collect(self, run_dir: Path, load: Load, commands: CommandRunner, interrupts: Interrupts) -> None:
         """Fold what was sampled into the run's evidence. RunError where there is nothing, or it can't be read."""
+        after, planned = self._span(load)
         command = ["perf", "script", "-i", f"{self._scratch}/{_DATA}", "-F", "comm,tid,time,event,ip,sym,dso"]
         running = commands.start(Command(tuple(command), shlex.join(command)), "what perf sampled, as text", run_dir, {})
         text = run_dir / OUTPUTS / f"{running.number:02d}.out"
@@ -99,8 +101,7 @@ class Profiler:
             raise RunError(f"no profile: what perf sampled {error.message}") from None
         finally:
             text.unlink(missing_ok=True)
-        after, planned = self._wanted.span(runtime)
-        action = self.action(runtime)
+        action = self.action(load)
         assert action.command is not None
         facts: dict[str, Any] = {
             "schema": SCHEMA, "frequency": self._wanted.frequency, "after": after, "seconds": round(table.seconds or planned, 6),
@@ -108,6 +109,9 @@ class Profiler:
             "cpus": host_facts(self._host).facts.get("cpus"), "tool": self._version(),
             "commands": [list(action.command.arguments), command]}
         write_atomically(run_dir / FACTS_FILE, json.dumps(facts, indent=1) + "\n")
+
+    def _span(self, load: Load) -> tuple[float, float]:
+        return self._wanted.span(load.runtime, by_size=not load.facts.get("time_based", True))
 
     def _record(self, data: str, command: list[str]) -> list[str]:
         return ["perf", "record", "-F", str(self._wanted.frequency), "-a", "-g", "-o", data, "--", *command]

@@ -131,7 +131,7 @@ class Follower:
         ended = last.get("until_ns") if last else (span[1] + 1 if span else 0)
         if isinstance(ended, int):
             return _State(ended if self._back else self._end(ended), True)
-        told = self._recording.told_ns() or 0
+        told = self._recording.told_ns() or last.get("from_ns") or 0
         now = self._clock.monotonic()
         if told != self._seen[0]:
             self._seen = (told, now)

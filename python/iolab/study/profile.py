@@ -40,8 +40,11 @@ class Profiling:
         """Whether the cell of these factor levels is profiled."""
         return self.cells is None or any(set(table) <= set(factors) and matches(factors, table) for table in self.cells)
 
-    def span(self, runtime: float) -> tuple[float, float]:
-        """(seconds from the window's start, how long) within a window of that length."""
+    def span(self, runtime: float, *, by_size: bool = False) -> tuple[float, float]:
+        """(seconds from the window's start, how long) within a window of that length; `by_size`: that is only the longest that it may
+        last, so sampling begins with the load, unless the study says when, and ends with it."""
+        if by_size:
+            return self.after or 0.0, self.seconds or min(MOST_SECONDS, runtime)
         after = _MARGIN * runtime if self.after is None else self.after
         if self.seconds is not None:
             return after, self.seconds
@@ -62,9 +65,10 @@ class ProfileTable(BaseModel):
         description="the cells, each a table of levels: [{disks = 8, threads = 1024}]; a list means any of these, factors not named may "
                     "be anything; or \"all\"")] = "all"
     after: Annotated[Duration | None, Field(
-        description="time from the start of the measured window at which sampling begins; default: a tenth of the runtime")] = None
+        description="time from the start of the measured window at which sampling begins; default: a tenth of the runtime, the start "
+                    "where a run ends by its size")] = None
     seconds: Annotated[Duration | None, Field(
-        description="how long is sampled; default: up to a tenth before the window's end, 30 s at most")] = None
+        description="how long is sampled; default: up to a tenth before the window's end, 30 s at most; not beyond the load's end")] = None
     frequency: Annotated[int, Field(ge=1, le=10_000, strict=True, description="samples per second on each CPU")] = 99
 
     @field_validator("cells", mode="before")

@@ -53,6 +53,7 @@ def test_an_imported_tree_may_have_folded_stacks_or_text_of_perf(tmp_path: Path)
         place.mkdir(parents=True)
         (place / "fio.json").write_text(output(job(jobs=1, runtime=2.0)), "utf-8")
         (place / name).write_text(text, "utf-8")
+        (place / "haystacks.txt").write_text("hello\n", "utf-8")
     import_tree(tmp_path / "tree", "{variant}", tmp_path / "out")
     found, notes = read_profiles(tmp_path / "out")
     assert not notes

@@ -48,6 +48,7 @@ def test_storage_controllers_are_named_where_a_list_of_names_is_there(host: Fake
     controller(host, "0000:01:00.0", "0x010802", "144d", "a808", current_link_speed="8.0 GT/s PCIe", current_link_width="4", numa_node="-1")
     controller(host, "0000:02:00.0", "0x030000", "10de", "1234")  # a graphics card
     host.links["/sys/bus/pci/devices/0000:01:00.0/driver"] = "/sys/bus/pci/drivers/nvme"
+    host.links["/sys/bus/pci/devices/0000:00:1f.2/driver"] = "/sys/devices/pci0000:00/0000:00:1f.2/driver"  # there is none: not a link
     bare = storage_controllers(host)
     assert [(one["kind"], one["name"]) for one in bare] == [("SATA", "8086:a382"), ("NVMe", "144d:a808")]
     host.files["/usr/share/misc/pci.ids"] = PCI_IDS

@@ -52,6 +52,38 @@ def test_what_fio_does_is_seen(fio: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("perf")
+@pytest.mark.parametrize(("more", "whole"), [("", True), ('after = "50s"\n', False)])
+def test_a_load_that_ends_by_its_size_is_sampled_from_its_start(fio: str, tmp_path: Path, more: str, whole: bool) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text("""
+[study]
+[workload]
+kind = "files"
+files = 40
+size = "64k"
+parallel = 2
+runtime = "60s"
+[workload.options]
+fdatasync = 1
+thinktime = "20ms"
+[variants.plain]
+[profile]
+""" + more, "utf-8")
+    heard = Listener()
+    out = run_study(study, tmp_path / "out", listener=heard)
+    found, notes = read_profiles(out)
+    if whole:
+        [one] = found
+        assert not notes
+        assert one.samples > 5
+    else:
+        assert [reason for _, status, reason in heard.runs if status == "failed"] == [
+            "no profile: the load had ended before sampling began; say an earlier profile.after"]
+        assert not found
+    assert not (out / "profile-data").exists()
+
+
+@pytest.mark.usefixtures("perf")
 def test_another_host_is_sampled_there_and_what_perf_wrote_does_not_travel(fio: str, tmp_path: Path) -> None:
     study = tmp_path / "study.toml"
     study.write_text(study_text(repetitions=1, extra='[profile]\ncells = [{numjobs = 1}]\nseconds = "1s"\n')

@@ -84,7 +84,7 @@ def test_it_goes_on_while_no_io_comes(stalled: RecordingWriter, tmp_path: Path) 
     assert store.ends("live")[1] == START + 49 * SECOND
 
 
-@pytest.mark.parametrize("held", ["", "4711\n", "4711\n\n", "4711\n12\n", "\0" * 40, "4711\n" + "9" * 19 + "x\n", "é\n" * 30])
+@pytest.mark.parametrize("held", ["", "4711\n\n", "4711\n12\n", "\0" * 40, "4711\n" + "9" * 19 + "x\n", "é\n" * 30])
 def test_a_lock_that_tells_nothing_is_no_word_of_a_writer(stalled: RecordingWriter, tmp_path: Path, held: str) -> None:
     """Its time of change is that of a copy, perhaps."""
     store = Store([tmp_path / "live"])
@@ -93,6 +93,18 @@ def test_a_lock_that_tells_nothing_is_no_word_of_a_writer(stalled: RecordingWrit
     assert store.ends("live")[1] < START + 5 * SECOND
     (tmp_path / "live/lock").unlink()
     assert store.ends("live")[1] < START + 5 * SECOND
+
+
+@pytest.mark.parametrize(("changed", "until"), [(9, 9), (4000, 5)], ids=["by its writer", "by a copy"])
+def test_an_older_writer_tells_by_the_time_of_change(stalled: RecordingWriter, tmp_path: Path, changed: int, until: int) -> None:
+    stalled._lock.close()
+    (tmp_path / "live/lock").write_text("4711\n")
+    os.utime(tmp_path / "live/lock", ns=(START + changed * SECOND,) * 2)
+    assert round(Store([tmp_path / "live"]).ends("live")[1] / SECOND) == START / SECOND + until
+    if changed == 9:
+        # it was killed: who goes on says the same
+        RecordingWriter.reopen(tmp_path / "live", system=FakeClock(START + 60 * SECOND)).close()
+        assert read_facts(tmp_path / "live").sessions[0]["until_ns"] == START + 9 * SECOND
 
 
 def test_an_alert_is_raised_where_io_stands_still(stalled: RecordingWriter, tmp_path: Path) -> None:

@@ -182,6 +182,24 @@ def test_without_a_beginning_it_is_now(tmp_path: Path) -> None:
     assert [each["t0_ns"] for each in found] == [START + at * SECOND for at in range(4, 9)]
 
 
+def test_without_a_beginning_it_is_now_as_well_before_the_writer_says_anything(tmp_path: Path) -> None:
+    with RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"},
+                                system=FakeClock(START)) as writer:
+        writer.append_events(events(100, 1, start_ns=START, per_s=100))
+        writer.tick(START + SECOND)
+    later = FakeClock(START + 7200 * SECOND)
+    with RecordingWriter.reopen(tmp_path / "r", system=later) as writer:
+        sleep = later.sleep
+
+        def ticking(seconds: float) -> None:
+            sleep(seconds)
+            writer.tick(later.realtime_ns())
+
+        later.sleep = ticking  # type: ignore[method-assign]
+        told = Follower(Recording(tmp_path / "r"), parse("io.ops"), interval_ns=SECOND, clock=later, said=print)
+        assert next(told.pieces()).first_ns >= START + 7199 * SECOND
+
+
 def test_a_recording_that_ended_is_told_whole_and_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Growing(tmp_path / "r", 5)
     clock.sleep(5)
