@@ -3,12 +3,12 @@ import { describe, expect, it } from "vitest";
 import type { Look, Part } from "../src/canvas/heat";
 import type { Node, StatisticFacts } from "../src/generated/api";
 import type { SparseCounts } from "../src/generated/maps";
-import { graphOf, SECOND } from "../src/model/worksheet";
+import { EMPTY, graphOf, SECOND, sheet, tick } from "../src/model/worksheet";
 import { branchOf, devices, slices } from "../src/views/graph/branches";
 import { chosen, layerKeys } from "../src/views/graph/contents";
 import { bounds, fieldsOf, rangeSteps, steps } from "../src/views/graph/drill";
 import { graphKeys } from "../src/views/graph/keys";
-import { held, togetherOf } from "../src/views/graph/list";
+import { Foot, held, togetherOf } from "../src/views/graph/list";
 import { rowsOf, secondsOf } from "../src/views/graph/rows";
 import { amount, chosenSum, rate, rowWords } from "../src/views/graph/values";
 import { narrow } from "../src/views/graph/who";
@@ -205,7 +205,14 @@ describe("the left panel", () => {
 		const long = look(cells(Array.from({ length: 10 }, () => 1)));
 		const ten = { ...long, origin: 0, group: { ...long.group, columns: 10, interval_ns: SECOND } };
 		const span = (from: number, until: number) => ({ from: from * SECOND, until: until * SECOND });
-		expect(secondsOf(ten, span(-5, 20), [])).toBe(10);
+		// before and after its I/Os, what was recorded counts, and what was not doesn't
+		const outside = [
+			{ from: Number.NEGATIVE_INFINITY, until: -3 * SECOND },
+			{ from: 14 * SECOND, until: Number.POSITIVE_INFINITY },
+		];
+		expect(secondsOf(ten, span(-5, 20), outside)).toBe(17);
+		expect(secondsOf({ ...ten, window: [-3, 12] }, span(-5, 20), outside)).toBe(15);
+		expect(secondsOf({ ...ten, window: [-3, 12] }, span(-2, -1), outside)).toBe(1);
 		// the last two are not answered, the first two were not recorded, and one of the rest is a gap
 		const cut = { ...ten, window: [0, 8] as [number, number], blank: [[5, 6]] as [number, number][] };
 		expect(secondsOf(cut, span(0, 10), [{ from: Number.NEGATIVE_INFINITY, until: 2 * SECOND }])).toBe(5);
@@ -225,6 +232,16 @@ describe("the left panel", () => {
 		expect(togetherOf(items, [])).toBeNull();
 		expect(togetherOf(items, ["a", "gone"])).toBeNull();
 		expect(togetherOf([...items, item("c", null)], ["a"])).toBeNull();
+	});
+
+	it("reads out what is chosen together, but not each second", () => {
+		const live = () => (Foot({ words: "80/s" }).props as { "aria-live": string })["aria-live"];
+		sheet.value = EMPTY;
+		tick.value = { live: true } as typeof tick.value;
+		expect(live()).toBe("off");
+		sheet.value = { ...EMPTY, time: { from: 0, until: SECOND } };
+		expect(live()).toBe("polite");
+		[sheet.value, tick.value] = [EMPTY, null];
 	});
 
 	it("keeps its order under the pointer, new values last", () => {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { KeptFacts } from "../src/generated/api";
+import type { DrawnMap, KeptFacts } from "../src/generated/api";
 import { ask } from "../src/model/ask";
 import { besides, messageOf, UNREACHED } from "../src/model/errors";
 import { unreachable } from "../src/model/held";
@@ -64,6 +64,26 @@ describe("numbers of another time than is shown", () => {
 		show(0, 90);
 		expect(otherTime(spec, held)).toBeNull();
 		expect(otherTime(spec, null)).toBeNull();
+	});
+	it("are not those of a map whose first and last I/O lie within what is shown", () => {
+		const map: DrawnMap = {
+			schema: 1,
+			kind: "map",
+			statistic: "io.ops[latency]",
+			t0_ns: START + 3 * SECOND,
+			interval_ns: SECOND,
+			events: 5,
+			notes: [],
+			gaps: [],
+			window: [-3, 87],
+			group: { columns: 80, interval_ns: SECOND } as DrawnMap["group"],
+		};
+		file.value = {};
+		show(0, 90);
+		expect(otherTime(spec, map)).toBeNull();
+		show(30, 90);
+		expect(otherTime(spec, map)).toEqual({ from: START, until: START + 90 * SECOND });
+		expect(otherTime(spec, { ...map, window: null })).toBeNull();
 	});
 });
 

@@ -51,6 +51,14 @@ describe("a tree of parts", () => {
 		expect(found[1]?.to).toBeCloseTo(0.4);
 	});
 
+	it("shows what is not printable, or turns text around, as its code", () => {
+		const hostile = { ...parts, names: ["ba\x1b[2Jd", "re\u202ead", "copy", "kworker"] };
+		const found = slices(treeOf(hostile, shares), "", 9).map(({ branch }) => branch.name);
+		expect(found.slice(1, 3)).toEqual(["ba\\x1b[2Jd", "re\\u202ead"]);
+		expect(nameOf(hostile, 1)).toBe("re\\u202ead");
+		expect([...matching(hostile, "\\u202e")]).toEqual([1, 3]);
+	});
+
 	it("has no width for a part that a profile lacks", () => {
 		expect(slices(treeOf(parts, [1, 0, 0, 0, 0, 0]), "", 9)).toHaveLength(2);
 	});

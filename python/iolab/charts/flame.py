@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 from ..compare.profile_words import percent, points, sampled, spent
 from ..compare.profiles import CellProfiles, Part, change
 from ..heatmap.theme import FONT
+from ..texts import visible
 from .model import slug
 
 WIDTH, ROW, MARGIN, HEAD = 1200, 16, 12, 62
@@ -54,23 +55,23 @@ class FlameChart:
         height = HEAD + (deepest + 1) * ROW + 34
         lines = [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
-            f'aria-label={quoteattr(self.title)} font-family={quoteattr(FONT)} font-size="11" fill="#1d232b">',
-            f"<title>{escape(self.title)}</title><desc>{escape(self.caption)}</desc>",
+            f'aria-label={quoteattr(visible(self.title))} font-family={quoteattr(FONT)} font-size="11" fill="#1d232b">',
+            f"<title>{_safe(self.title)}</title><desc>{_safe(self.caption)}</desc>",
             f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
-            f'<text x="{MARGIN}" y="22" font-size="15" font-weight="600">{escape(self.title)}</text>',
-            f'<text x="{MARGIN}" y="42" fill="#5c6672">{escape(self.caption)}</text>',
+            f'<text x="{MARGIN}" y="22" font-size="15" font-weight="600">{_safe(self.title)}</text>',
+            f'<text x="{MARGIN}" y="42" fill="#5c6672">{_safe(self.caption)}</text>',
         ]
         for one in placed:
             y = HEAD + (deepest - one.depth) * ROW
             x, width = MARGIN + one.start * (WIDTH - 2 * MARGIN), one.width * (WIDTH - 2 * MARGIN)
-            label = _label(self.parts[one.place].name, x, y, width, self.fills[one.place])
-            lines.append(f'<g><title>{escape(self.tips[one.place])}</title><rect x="{x:.2f}" y="{y}" width="{max(width - 0.4, 0.2):.2f}" '
+            label = _label(visible(self.parts[one.place].name), x, y, width, self.fills[one.place])
+            lines.append(f'<g><title>{_safe(self.tips[one.place])}</title><rect x="{x:.2f}" y="{y}" width="{max(width - 0.4, 0.2):.2f}" '
                          f'height="{ROW - 1}" rx="1.5" fill="{self.fills[one.place]}"/>{label}</g>')
         x = float(MARGIN)
         for fill, words in self.legend:
             lines.append(f'<rect x="{x:.1f}" y="{height - 22}" width="14" height="12" fill="{fill}"/>'
-                         f'<text x="{x + 19:.1f}" y="{height - 12}">{escape(words)}</text>')
-            x += 38 + _LETTER * len(words)
+                         f'<text x="{x + 19:.1f}" y="{height - 12}">{_safe(words)}</text>')
+            x += 38 + _LETTER * len(visible(words))
         return "\n".join([*lines, "</svg>", ""])
 
     def png(self, scale: float = 2) -> bytes:
@@ -174,6 +175,11 @@ def _ways(parts: Sequence[Part]) -> list[str]:
 
 def _who(part: Part) -> str:
     return "" if part.parent is None else " (kernel)" if part.kernel else " (user)"
+
+
+def _safe(text: str) -> str:
+    """As XML may have it: names of processes hold any character."""
+    return escape(visible(text))
 
 
 def _label(name: str, x: float, y: float, width: float, fill: str) -> str:

@@ -54,6 +54,8 @@ def log_ticks(low: float, high: float, most: int, unit: str, at: float = 1) -> l
     low = max(low, 0.5)
     base = 2.0 if unit == "B" else 10.0
     first, last = math.ceil(_log(low, base) - 1e-9), math.floor(_log(high, base) + 1e-9)
+    if unit == "B":
+        first = max(0, first)  # an axis that has sizes of 0 begins below a byte, and nothing is of half a byte
     powers = [base**power for power in range(first, last + 1)]
     if base == 10:
         fine = [factor * base**power for power in range(first - 1, last + 1) for factor in (1, 2, 5) if low <= factor * base**power <= high]

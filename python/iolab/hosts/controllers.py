@@ -31,9 +31,9 @@ def _controller(host: Host, names: str, address: str, code: str) -> dict[str, An
     ids = [(text_or_none(host, f"{base}/{name}") or "").removeprefix("0x") for name in ("vendor", "device")]
     known: dict[str, Any] = {"address": address, "kind": _KINDS.get(code[:6], f"class {code}"), "ids": ":".join(ids),
                              "name": _name(names, *ids) or ":".join(ids)}
-    driver = host.resolve(f"{base}/driver")
-    if driver != f"{base}/driver":
-        known["driver"] = driver.rpartition("/")[2]
+    folder, _, driver = host.resolve(f"{base}/driver").rpartition("/")
+    if folder.endswith("/drivers"):  # without a driver it is the missing file in the device's own directory, itself behind a link
+        known["driver"] = driver
     for key in ("numa_node", "current_link_speed", "current_link_width"):
         value = text_or_none(host, f"{base}/{key}")
         if value and value not in ("-1", "Unknown"):

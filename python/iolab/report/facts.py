@@ -10,6 +10,7 @@ from typing import Any
 
 from ..results.model import Run
 from ..results.target_metrics import read_target
+from .hosts import hosts_of
 from .payload import Assumption, Fact, TextBlock
 from .runs import environment_groups, job_text
 from .source import Source
@@ -25,14 +26,18 @@ def environment(results: Source) -> list[Fact]:
     groups = environment_groups(results.runs)
     facts = [Fact(name=name, values=list(values), runs=list(values.values())) for name, values in groups.items()]
     hosts = Counter(run.plan.host for run in results.runs if run.plan.host not in ("imported", "published"))
-    recorded = results.environment()
+    told: dict[tuple[str, str], Counter[str]] = {}
     for part in ("fingerprint", "facts"):
-        known = recorded.get(part)
-        if isinstance(known, Mapping):
-            known = {name: value for name, value in known.items() if name not in FACTS}
-        for name, value in _flat(known):
-            if name not in groups and not (name == "host" and hosts):
-                facts.append(Fact(name=name, values=[value], runs=[]))
+        for host in hosts_of(results):
+            known = host.recorded.get(part)
+            if isinstance(known, Mapping):
+                known = {name: value for name, value in known.items() if name not in FACTS}
+            for name, value in _flat(known):
+                if name not in groups and not (name == "host" and hosts):
+                    told.setdefault((part, name), Counter())[value] += len(host.runs)
+    for (_, name), values in told.items():
+        of_all = len(values) == 1 and values.total() == len(results.runs)
+        facts.append(Fact(name=name, values=list(values), runs=[] if of_all else list(values.values())))
     versions = Counter(f"{version} ({run.variant})" for run in results.runs if (version := _openzfs(run)))
     if versions:
         facts.insert(0, Fact(name="openzfs, as loaded", values=list(versions), runs=list(versions.values())))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -56,4 +56,8 @@ class Source(Protocol):
 
     def environment(self) -> dict[str, Any]:
         """`{"fingerprint": ..., "facts": ...}` of the host, or empty."""
+        ...
+
+    def environments(self) -> Mapping[str, dict[str, Any]]:
+        """The same of each host; that of a single one under an empty name."""
         ...

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..compare.axes import level_text
+from ..compare.axes import key_of, level_text, levels
 from ..results.model import Run
 from ..results.target_metrics import read_target
 from . import zfs_settings
+from .devices import asked, controllers_grid, devices_grid
+from .hosts import HostFacts, host_of, hosts_of
 from .payload import Grid, TargetPart, TextBlock
 from .source import Source
-from .wording import count_text, list_text, place_text, size_text
+from .wording import count_text, list_text, place_text
 
 MOST_STATES = 12
-"""Layouts and columns of settings; a study that makes a pool anew with other settings for each of a hundred cells has more."""
+"""Layouts, columns of settings and of what was asked for; a study that makes a pool anew with other settings for each of a hundred cells
+has more."""
 
 FACTS = ("target", "targets", "openzfs", "filesystem", "devices", "loops", "block_devices", "storage_controllers")
 """Facts of the environment that stand here and not in the table of facts."""
-
-_HEADS = {"model": "model", "vendor": "vendor", "serial": "serial", "size_bytes": "size", "rotational": "rotational",
-          "scheduler": "scheduler", "write_cache": "write cache", "logical_block_bytes": "logical block",
-          "physical_block_bytes": "physical block", "queue_requests": "queue", "read_ahead_bytes": "read ahead",
-          "largest_request_bytes": "largest request", "merges_off": "merges"}
 
 
 @dataclass(frozen=True)
@@ -38,27 +35,22 @@ class _State:
 
 def target_part(results: Source) -> TargetPart:
     """What the evidence and the environment know of the target; empty lists where they know nothing."""
-    facts = results.environment().get("facts")
-    known: Mapping[str, Any] = facts if isinstance(facts, Mapping) else {}
-    asked = _asked(known)
-    states = _states(results.runs, asked)
+    hosts = hosts_of(results)
+    states = _in_order(_states(results.runs, [one for host in hosts for one in asked(host.facts)]), results)
     shown = states[:MOST_STATES]
     titles = [_title(state.runs, results.runs) for state in shown]
-    left = f" These are the first {len(shown)} of {len(states)} targets." if len(states) > len(shown) else ""
-    grids = [_settings_grid(shown, titles, left), _asked_grid(asked), _devices_grid(known, results.runs), _controllers_grid(known)]
+    grids = [_settings_grid(shown, titles, _left(len(states))), _asked_grid(hosts), devices_grid(hosts), controllers_grid(hosts)]
     return TargetPart(states=_status_texts(states, results.runs), tables=[grid for grid in grids if grid.rows])
 
 
-def _asked(facts: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What each target was asked to be, with what was made of it."""
-    several = facts.get("targets")
-    found = several if isinstance(several, list) else [facts] if "target" in facts else []
-    return [one for one in found if isinstance(one, Mapping)]
+def _left(targets: int) -> str:
+    """That not all of so many targets are shown; empty where they are."""
+    return f"These are the first {MOST_STATES} of {targets} targets." if targets > MOST_STATES else ""
 
 
-def _states(runs: Sequence[Run], asked: Sequence[Mapping[str, Any]]) -> list[_State]:
+def _states(runs: Sequence[Run], wanted: Sequence[Mapping[str, Any]]) -> list[_State]:
     """Pools by version, layout and settings; each is given by its first run."""
-    options = [one.get("target") for one in asked]
+    options = [one.get("target") for one in wanted]
     names = {name: None for one in options if isinstance(one, Mapping) for part in ("pool", "properties", "module_parameters")
              if isinstance(table := one.get(part), Mapping) for name in table}
     found: dict[object, _State] = {}
@@ -70,6 +62,17 @@ def _states(runs: Sequence[Run], asked: Sequence[Mapping[str, Any]]) -> list[_St
         key = (target.get("version"), tuple(_layout(target)), tuple(settings.items()))
         found.setdefault(key, _State([], target, settings)).runs.append(run)
     return list(found.values())
+
+
+def _in_order(states: Sequence[_State], results: Source) -> list[_State]:
+    """By variant and level, as a study lists its targets: runs come in seeded order."""
+    variants, factors = results.manifest.variants, results.manifest.factors
+    rank = {key: place for place, key in enumerate(levels(results.runs, factors))}
+
+    def place(run: Run) -> tuple[int, int]:
+        return variants.index(run.variant) if run.variant in variants else len(variants), rank[key_of(run, factors)]
+
+    return sorted(states, key=lambda state: min(map(place, state.runs)))
 
 
 def _lines(target: Mapping[str, Any]) -> list[str]:
@@ -107,15 +110,18 @@ def _status_texts(states: Sequence[_State], runs: Sequence[Run]) -> list[TextBlo
 
 
 def _title(here: Sequence[Run], everywhere: Sequence[Run]) -> str:
-    """Variants and levels by which these runs differ from the others, and how many they are."""
+    """Hosts, variants and levels by which these runs differ from the others, and how many they are."""
     said = []
+    hosts = list(dict.fromkeys(map(host_of, here)))
+    if len(hosts) < len(set(map(host_of, everywhere))):
+        said.append(list_text(hosts))
     variants = list(dict.fromkeys(run.variant for run in here))
     if len(variants) < len({run.variant for run in everywhere}):
         said.append(list_text(variants))
     for name in dict.fromkeys(name for run in everywhere for name in run.factors):
-        levels = {level_text(run.factors.get(name)): run.factors.get(name) for run in here}
-        if len(levels) == 1 < len({level_text(run.factors.get(name)) for run in everywhere}):
-            said.append(place_text([name], tuple(levels.values())))
+        found = {level_text(run.factors.get(name)): run.factors.get(name) for run in here}
+        if len(found) == 1 < len({level_text(run.factors.get(name)) for run in everywhere}):
+            said.append(place_text([name], tuple(found.values())))
     return f"{', '.join(said) or 'all'} ({count_text(len(here), 'run')})"
 
 
@@ -128,19 +134,29 @@ def _settings_grid(states: Sequence[_State], titles: Sequence[str], left: str) -
              for name in zfs_settings.differing(targets) if f"{name}, module" not in names]
     note = ("Properties that people ask about, those that the study sets, those that are not as usual, and module parameters that differ; "
             "target.json of each run has all of them.")
-    return Grid(title="Settings", note=note + left, head=["", *titles], rows=_unlike_first(rows))
+    return Grid(title="Settings", note=f"{note} {left}".rstrip(), head=["", *titles], rows=_unlike_first(rows))
 
 
-def _asked_grid(asked: Sequence[Mapping[str, Any]]) -> Grid:
-    """What the study asked for, and what was there or made for it: a column for each target."""
+def _asked_grid(hosts: Sequence[HostFacts]) -> Grid:
+    """What the study asked for, and what was there or made for it: a column for each target, and for each host where theirs differ."""
+    found = {host.name: [_asked_column(one) for one in asked(host.facts)] for host in hosts}
+    first, *others = found.values()
+    if others and all(one == first for one in others):
+        found = {"": first}
+    titles = [", ".join([*([host] if host else []), *([f"target {place}"] if len(columns) > 1 else [])])
+              for host, columns in found.items() for place in range(1, len(columns) + 1)]
+    every = [column for columns in found.values() for column in columns]
+    shown = every[:MOST_STATES]
+    names = dict.fromkeys(name for column in shown for name in column)
+    rows = _unlike_first([[name, *(column.get(name, "") for column in shown)] for name in names])
+    return Grid(title="As the study has it", note=_left(len(every)), head=["", *titles[:MOST_STATES]], rows=rows)
+
+
+def _asked_column(one: Mapping[str, Any]) -> dict[str, str]:
     parts = ("target", "filesystem", "openzfs", "loops")
-    columns = [dict(pair for part in parts for pair in _plain(one.get(part), "" if part == "target" else part)) for one in asked]
-    for column in columns:
-        column.pop("openzfs loaded", None)  # before the target chose its build: the settings say which was measured
-    names = dict.fromkeys(name for column in columns for name in column)
-    head = ["", *([""] if len(columns) == 1 else (f"target {place}" for place in range(1, len(columns) + 1)))]
-    rows = _unlike_first([[name, *(column.get(name, "") for column in columns)] for name in names])
-    return Grid(title="As the study has it", note="", head=head, rows=rows)
+    column = dict(pair for part in parts for pair in _plain(one.get(part), "" if part == "target" else part))
+    column.pop("openzfs loaded", None)  # before the target chose its build: the settings say which was measured
+    return column
 
 
 def _unlike_first(rows: list[list[str]]) -> list[list[str]]:
@@ -157,40 +173,3 @@ def _plain(value: Any, prefix: str = "") -> list[tuple[str, str]]:
     if isinstance(value, list | tuple):
         return [(prefix, "; ".join(" ".join(map(" ".join, _plain(one))) if isinstance(one, Mapping) else str(one) for one in value))]
     return [(prefix, ("no", "yes")[value] if isinstance(value, bool) else str(value))]
-
-
-def _devices_grid(facts: Mapping[str, Any], runs: Sequence[Run]) -> Grid:
-    """A row for each block device of the host, the target's first."""
-    known: dict[str, Mapping[str, Any]] = {}
-    for one in (facts, *_asked(facts)):
-        for part in ("block_devices", "devices"):
-            table = one.get(part)
-            known |= {name: {**each, **known.get(name, {})} for name, each in table.items()} if isinstance(table, Mapping) else {}
-    used = Counter(str(name) for run in runs if isinstance(devices := run.plan.extra.get("devices"), list | tuple) for name in devices)
-    columns = [key for key in _HEADS if any(each.get(key) not in (None, "") for each in known.values())]
-    rows = [[name, "yes" if used[name] == len(runs) else count_text(used[name], "run") if used[name] else "no",
-             *(_device_text(key, known[name].get(key)) for key in columns)]
-            for name in sorted(known, key=lambda name: (not used[name], len(name), name))]
-    return Grid(title="Block devices", note="", head=["device", "in the target", *(_HEADS[key] for key in columns)], rows=rows)
-
-
-def _device_text(key: str, value: Any) -> str:
-    if value is None:
-        return ""
-    if key.endswith("_bytes") and isinstance(value, int | float):
-        return size_text(value)
-    if key == "merges_off":
-        return {0: "on", 1: "simple ones", 2: "off"}.get(value, str(value))
-    return ("no", "yes")[bool(value)] if key == "rotational" else str(value)
-
-
-def _controllers_grid(facts: Mapping[str, Any]) -> Grid:
-    """Controllers as `kind, name (driver)`, those that are alike once, with where they sit."""
-    found: dict[tuple[str, str], list[str]] = {}
-    listed = facts.get("storage_controllers")
-    for one in listed if isinstance(listed, list) else ():
-        if isinstance(one, Mapping):
-            driver = f" ({one['driver']})" if one.get("driver") else ""
-            found.setdefault((str(one.get("kind", "")), f"{one.get('name', '')}{driver}"), []).append(str(one.get("address", "")))
-    rows = [[kind, name, str(len(places)), list_text(places)] for (kind, name), places in found.items()]
-    return Grid(title="Controllers", note="", head=["kind", "controller (driver)", "number", "addresses"], rows=rows)

@@ -168,3 +168,7 @@ class Results:
         """`environment.json` of the results, else of the first run that has one: `{"fingerprint", "facts"}`, or empty."""
         found = read_environment(next(iter(self._parts.values())).path if self._parts else self.path)
         return found or next((facts for run in self.runs if (facts := read_environment(run.evidence))), {})
+
+    def environments(self) -> dict[str, dict[str, Any]]:
+        """`environment()` of each host, by the name before its runs'; that of results of a single host under an empty name."""
+        return {name: part.environment() for name, part in self._parts.items()} or {"": self.environment()}

@@ -28,6 +28,7 @@ class HandMade:
         series: Mapping[str, Sequence[Series]] | None = None,
         histograms: Mapping[str, Sequence[Histogram]] | None = None,
         environment: dict[str, Any] | None = None,
+        environments: dict[str, dict[str, Any]] | None = None,
         **manifest: Any,
     ) -> None:
         self.runs = list(runs)
@@ -36,6 +37,7 @@ class HandMade:
         self._series = series or {}
         self._histograms = histograms or {}
         self._environment = environment or {}
+        self._environments = environments or {}
         variants = list(dict.fromkeys(run.variant for run in runs))
         factors = list(dict.fromkeys(name for run in runs for name in run.factors))
         known: dict[str, Any] = {
@@ -66,6 +68,9 @@ class HandMade:
 
     def environment(self) -> dict[str, Any]:
         return self._environment
+
+    def environments(self) -> dict[str, dict[str, Any]]:
+        return self._environments or {"": self._environment}
 
 
 def run(

@@ -91,6 +91,19 @@ def test_pictures_are_whole_and_have_their_numbers_beside_them(results: HandMade
     assert written[5].read_text("utf-8").startswith("stack,kernel,share.plain,share.patched,change\n")
 
 
+def test_names_of_any_characters_make_pictures(results: HandMade, tmp_path: Path) -> None:
+    add_profile(results.path, 16, "plain", {"ba\x1b[2Jd;main;turn\u202eed": 4000}, factors={"numjobs": "8\x07"})
+    cells = cells_of(read_profiles(results.path)[0], "plain", ["plain", "patched"])
+    chart = next(chart for chart in flame_charts(cells) if "8" in chart.title)
+    document = chart.svg()
+    root = ElementTree.fromstring(document)
+    said = [each.text or "" for each in root.iter() if each.tag.endswith(("title", "text", "desc"))]
+    assert r"ba\x1b[2Jd" in said
+    assert r"turn\u202eed (user): 4000 samples, 100.0 %" in said
+    assert r"Profile of plain numjobs=8\x07" in said
+    assert chart.png(1).startswith(b"\x89PNG")
+
+
 def test_show_lists_profiles_and_what_is_missing(results: HandMade) -> None:
     lines = profile_lines(results.path)
     assert lines[1] == ("  0013-00000000 patched numjobs=4: 200 samples, 99 Hz, 2 s, 2 CPUs, cpu-clock; idle 75.0 %; of the rest 40.0 % in "

@@ -77,6 +77,8 @@ def test_the_directory_of_all_hosts_opens_as_one(study: Path, tmp_path: Path) ->
     assert [each.name for each in results.series(run.id)] == [each.name for each in alone.series(alone.runs[0].id)]
     assert len(results.histograms(run.id)) == len(alone.histograms(alone.runs[0].id))
     assert results.environment() == open_results(out / "a").environment()
+    assert results.environments() == {name: open_results(out / name).environment() for name in ("a", "b")}
+    assert alone.environments() == {"": alone.environment()}
     assert results.observations().num_rows == 2 * alone.observations().num_rows
     comparison = results.compare("write.iops")
     assert any("several hosts" in warning.text for warning in comparison.warnings)

@@ -61,7 +61,8 @@ export function logTicks(low: number, high: number, most: number, unit: Unit, at
 	const from = Math.max(low, 0.5);
 	const base = unit === "B" ? 2 : 10;
 	const log = (value: number) => (base === 2 ? Math.log2(value) : Math.log10(value));
-	const first = Math.ceil(log(from) - 1e-9);
+	// an axis that has sizes of 0 begins below a byte, and nothing is of half a byte
+	const first = Math.max(unit === "B" ? 0 : -1, Math.ceil(log(from) - 1e-9));
 	const last = Math.floor(log(high) + 1e-9);
 	const exponents = Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => first + i);
 	let values = exponents.map((power) => base ** power);

@@ -2,6 +2,7 @@ import { signal } from "@preact/signals";
 import type { ProfileCell, ProfileChange, ProfileParts, Profiles } from "../generated/report";
 import type { Branch } from "../views/graph/branches";
 import { embedded } from "./decode";
+import { visible } from "./names";
 
 /** The profiles: undefined until the reader comes to them, an error when they can't be unpacked. */
 export const profiles = signal<Profiles | Error | undefined>(undefined);
@@ -28,7 +29,8 @@ export function loadProfiles(): void {
 /** The part that a branch stands for; -1 for all of them. */
 export const partOf = (branch: Branch): number => (branch.path === "" ? -1 : Number(branch.path));
 
-export const nameOf = (parts: ProfileParts, part: number): string => parts.names[parts.name[part] ?? -1] ?? "";
+/** A part's name as a page may have it. */
+export const nameOf = (parts: ProfileParts, part: number): string => visible(parts.names[parts.name[part] ?? -1] ?? "");
 
 /** The parts as a tree under one root that holds everything, each as wide as `widths` says; a branch's path is its part's place. */
 export function treeOf(parts: ProfileParts, widths: readonly number[]): Branch {
@@ -56,11 +58,13 @@ export function meanShares(cell: ProfileCell, change: ProfileChange): number[] {
 	return cell.parts.name.map((_, part) => ((before?.shares[part] ?? 0) + (after?.shares[part] ?? 0)) / 2);
 }
 
-/** Parts whose name has the words in it, whatever their case; none where there are no words. */
+/** Parts whose name, as it is shown, has the words in it, whatever their case; none where there are no words. */
 export function matching(parts: ProfileParts, words: string): Set<number> {
 	const wanted = words.trim().toLowerCase();
 	if (!wanted) return new Set();
-	const names = new Set(parts.names.flatMap((name, place) => (name.toLowerCase().includes(wanted) ? [place] : [])));
+	const names = new Set(
+		parts.names.flatMap((name, place) => (visible(name).toLowerCase().includes(wanted) ? [place] : [])),
+	);
 	return new Set(parts.name.flatMap((name, part) => (names.has(name) ? [part] : [])));
 }
 

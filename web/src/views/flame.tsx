@@ -62,6 +62,9 @@ export function Flame({ cell, look, label, widths, found, zoom, onZoom, widest, 
 					tabIndex={-1}
 					onKeyDown={keys}
 					onPointerLeave={() => setAt(null)}
+					onFocusOut={(event) => {
+						if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setAt(null);
+					}}
 				>
 					{own > 0 &&
 						shown.map((slice) => {

@@ -1,43 +1,17 @@
 import { signal } from "@preact/signals";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { MapCell, Maps } from "../generated/report";
 import { firstChoice, kind, page, span } from "../model/heatmap";
 import { groupOf, loadMaps, maps, repetitions } from "../model/maps";
 import { report } from "../model/state";
 import { Group, MapControls } from "./heatmap";
-import { Part, RunButton } from "./parts";
-
-/** Ms after which a browser that does not say so has nothing else to do. */
-const IDLE = 2000;
+import { RunButton } from "./parts";
+import { CellChoice, Unpacked } from "./unpacked";
 
 /** Heat maps of the runs whose I/Os were recorded: one cell at a time, its variants beside each other. */
-export function RunMaps() {
-	const home = useRef<HTMLDivElement>(null);
-	useEffect(() => {
-		if (!home.current) return;
-		// unpacking waits until a reader comes near, or the page has nothing else to do: what is printed has its maps
-		const idle = "requestIdleCallback" in window ? requestIdleCallback(loadMaps) : setTimeout(loadMaps, IDLE);
-		const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && loadMaps(), {
-			rootMargin: "600px",
-		});
-		observer.observe(home.current);
-		return () => {
-			observer.disconnect();
-			if ("cancelIdleCallback" in window) cancelIdleCallback(idle as number);
-			else clearTimeout(idle);
-		};
-	}, []);
-	const found = maps.value;
-	return (
-		<Part id="maps" title="Heat maps">
-			<div ref={home}>
-				{found === undefined && <p class="waiting">Unpacking…</p>}
-				{found instanceof Error && <p class="problem">{found.message}</p>}
-				{found && !(found instanceof Error) && <Chosen all={found} />}
-			</div>
-		</Part>
-	);
-}
+export const RunMaps = () => (
+	<Unpacked id="maps" title="Heat maps" found={maps.value} load={loadMaps} show={(all) => <Chosen all={all} />} />
+);
 
 function Chosen({ all }: { all: Maps }) {
 	const [place, setPlace] = useState(0);
@@ -60,22 +34,7 @@ function Chosen({ all }: { all: Maps }) {
 			{cell && (
 				<>
 					<div class="chooser no-print">
-						{all.cells.length > 1 && (
-							<label>
-								cell{" "}
-								<select
-									id="map-cell"
-									value={String(place)}
-									onChange={(event) => setPlace(Number(event.currentTarget.value))}
-								>
-									{all.cells.map((each, i) => (
-										<option key={each.title} value={String(i)}>
-											{each.title}
-										</option>
-									))}
-								</select>
-							</label>
-						)}
+						<CellChoice id="map-cell" cells={all.cells} place={place} onPlace={setPlace} />
 						{known.length > 1 && (
 							<label>
 								repetition{" "}

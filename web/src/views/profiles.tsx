@@ -1,5 +1,6 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ProfileCell, ProfileChange, ProfileInfo, Profiles } from "../generated/report";
+import { visible } from "../model/names";
 import {
 	loadProfiles,
 	matching,
@@ -14,31 +15,18 @@ import {
 	stepOf,
 } from "../model/profiles";
 import { Flame, type Look } from "./flame";
-import { Part } from "./parts";
+import { CellChoice, Unpacked } from "./unpacked";
 
 /** Flame graphs of the profiles: a cell at a time, its variants on one scale of width, and what differs between them. */
-export function ProfileGraphs() {
-	const home = useRef<HTMLDivElement>(null);
-	useEffect(() => {
-		if (!home.current) return;
-		// unpacking waits until a reader comes near
-		const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && loadProfiles(), {
-			rootMargin: "600px",
-		});
-		observer.observe(home.current);
-		return () => observer.disconnect();
-	}, []);
-	const found = profiles.value;
-	return (
-		<Part id="profiles" title="Profiles">
-			<div ref={home}>
-				{found === undefined && <p class="waiting">Unpacking…</p>}
-				{found instanceof Error && <p class="problem">{found.message}</p>}
-				{found && !(found instanceof Error) && <Chosen all={found} />}
-			</div>
-		</Part>
-	);
-}
+export const ProfileGraphs = () => (
+	<Unpacked
+		id="profiles"
+		title="Profiles"
+		found={profiles.value}
+		load={loadProfiles}
+		show={(all) => <Chosen all={all} />}
+	/>
+);
 
 function Chosen({ all }: { all: Profiles }) {
 	const [place, setPlace] = useState(0);
@@ -56,22 +44,7 @@ function Chosen({ all }: { all: Profiles }) {
 			{cell && (
 				<>
 					<div class="chooser no-print">
-						{all.cells.length > 1 && (
-							<label>
-								cell{" "}
-								<select
-									id="profile-cell"
-									value={String(place)}
-									onChange={(event) => setPlace(Number(event.currentTarget.value))}
-								>
-									{all.cells.map((each, i) => (
-										<option key={each.title} value={String(i)}>
-											{each.title}
-										</option>
-									))}
-								</select>
-							</label>
-						)}
+						<CellChoice id="profile-cell" cells={all.cells} place={place} onPlace={setPlace} />
 						<label>
 							graph{" "}
 							<select id="profile-look" value={look} onChange={(event) => setLook(event.currentTarget.value as Look)}>
@@ -99,11 +72,19 @@ function Chosen({ all }: { all: Profiles }) {
 
 function CellGraphs({ cell, look, words }: { cell: ProfileCell; look: Look; words: string }) {
 	const [zoom, setZoom] = useState(-1);
+	const home = useRef<HTMLDivElement>(null);
+	const before = useRef(zoom);
+	useLayoutEffect(() => {
+		// what had the focus may be gone: keys go on in the first graph
+		if (before.current !== zoom && document.activeElement === document.body)
+			home.current?.querySelector<HTMLElement>(".slice")?.focus({ preventScroll: true });
+		before.current = zoom;
+	}, [zoom]);
 	const found = matching(cell.parts, words);
 	const shares = cell.profiles.map((profile) => (zoom < 0 ? 1 : (profile.shares[zoom] ?? 0)));
 	const shown = { cell, look, found, zoom, onZoom: setZoom, widest: Math.max(...shares) };
 	return (
-		<div class="profiles">
+		<div class="profiles" ref={home}>
 			{cell.title && <h3>{cell.title}</h3>}
 			<p class="zoomed">
 				{zoom < 0 ? (
@@ -248,7 +229,7 @@ function Functions({ change, before, after }: { change: ProfileChange; before: P
 				<tbody>
 					{change.functions.map((each) => (
 						<tr key={`${each.name} ${each.kernel}`}>
-							<th scope="row">{each.name}</th>
+							<th scope="row">{visible(each.name)}</th>
 							<td>{each.kernel ? "kernel" : "user"}</td>
 							<td>{each.before}</td>
 							<td>{each.after}</td>

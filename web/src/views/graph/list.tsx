@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { breakdownOf, visible } from "../../model/names";
 import { hasPercentiles } from "../../model/painters";
-import { edit, type GraphSpec } from "../../model/worksheet";
+import { edit, follows, type GraphSpec } from "../../model/worksheet";
 import { type Item, stateOf } from "./state";
 import { percent } from "./values";
 
@@ -86,9 +86,9 @@ export function List({ spec, items, sum }: Values) {
 	);
 }
 
-/** What is chosen in a list, together. */
+/** What is chosen in a list, together: read out when it changes, but not each second while live. */
 export const Foot = ({ words }: { words: string }) => (
-	<p class="quiet foot" role="status" title={words}>
+	<p class="quiet foot" role="status" aria-live={follows.value ? "off" : "polite"} title={words}>
 		{words}
 	</p>
 );

@@ -5,13 +5,13 @@ import { unreachable } from "../../model/held";
 import { inlined } from "../../model/offline";
 import type { GraphSpec, Span } from "../../model/worksheet";
 
-/** The time that an answer is of; null where it holds nothing. */
+/** The time that an answer is of; null where that is not known. */
 export function spanOfAnswer(answer: Drawable): Span | null {
-	const [columns, interval] =
-		answer.kind === "map"
-			? [answer.group?.columns ?? 0, answer.group?.interval_ns ?? 0]
-			: [valuesOf(answer).length, answer.interval_ns];
-	return columns > 0 ? { from: answer.t0_ns, until: answer.t0_ns + columns * interval } : null;
+	// a map and its percentiles have the columns between their first and last I/O alone: what they are of may reach further
+	const window = "window" in answer ? answer.window : ([0, valuesOf(answer).length] as const);
+	if (!window || window[1] <= window[0]) return null;
+	const { t0_ns, interval_ns } = answer;
+	return { from: t0_ns + window[0] * interval_ns, until: t0_ns + window[1] * interval_ns };
 }
 
 /** Of which time the numbers of an answer are where that is another one than is shown, and no answer of that will come soon: else null. */

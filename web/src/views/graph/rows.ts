@@ -26,7 +26,8 @@ export function rowsOf(look: Look, span: Span): Row[] {
 	if (top <= bottom) return [];
 	const starts = [...startsOf(group.bounds, bottom, top, axis), top];
 	const edges = starts.map((bucket) => group.bounds[bucket] ?? 0);
-	const [first, past] = columnsOf(look, span);
+	const [touched, end] = columnsOf(look, span);
+	const [first, past] = [Math.max(0, touched), Math.min(group.columns, end)];
 	const shape = { first, joined: Math.max(1, past - first), columns: 1, starts, edges };
 	const counts = edges.slice(1).map(() => 0);
 	if (past > first)
@@ -37,13 +38,13 @@ export function rowsOf(look: Look, span: Span): Row[] {
 	return rows.slice(held[0] ?? 0, (held.at(-1) ?? -1) + 1).reverse();
 }
 
-/** The columns of a map that a span of time touches: the first, and the one after the last. */
+/** The columns that a span of time touches, the first and the one after the last: a map has those between its I/Os alone. */
 const columnsOf = ({ group, origin }: Look, span: Span): [number, number] => [
-	Math.max(0, Math.floor((span.from - origin) / group.interval_ns)),
-	Math.min(group.columns, Math.ceil((span.until - origin) / group.interval_ns)),
+	Math.floor((span.from - origin) / group.interval_ns),
+	Math.ceil((span.until - origin) / group.interval_ns),
 ];
 
-/** The seconds that these ranges are of: those in whole columns that are answered, less what was not recorded. */
+/** The seconds that these ranges are of: those in whole columns that are answered, with I/Os or without, less what was not recorded. */
 export function secondsOf(look: Look, span: Span, unrecorded: readonly Span[]): number {
 	const { group, origin, blank, window } = look;
 	const [first, past] = columnsOf(look, span);
