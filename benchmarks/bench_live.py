@@ -53,7 +53,7 @@ class Follower(threading.Thread):
     def _take(self, data: Any) -> None:
         if not isinstance(data, dict):
             return
-        if "error" in data or "problem" in data:
+        if data.get("error") or data.get("problem"):
             self.refused += 1
         elif "statistic" in data:
             self.answers[data["statistic"]] = self.answers.get(data["statistic"], 0) + 1
