@@ -180,14 +180,13 @@ def test_a_load_is_seen_drilled_into_and_taken_along(browser: Any, fio: str, tmp
         page.click("#whole")
         settled(page)
         box = frame(page, LATENCY).locator("canvas").bounding_box()
-        # what is fast, of which the writer has less, however busy the machine is
-        page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + box["height"] * 0.5)
+        page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 15)
         page.mouse.down()
         page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] - 45, steps=5)
         page.mouse.up()
-        page.wait_for_selector(".who table")
-        told = frame(page, LATENCY).locator(".who thead th:first-child")
-        until(page, lambda: {"op", "process", "size"} <= set(told.all_inner_texts()))
+        # on a busy machine reader and writer may be as slow as each other: that is told, too
+        told = frame(page, LATENCY).locator(".who")
+        until(page, lambda: "I/Os inside" in told.inner_text() and {"op", "process", "size"} <= set(re.findall(r"\w+", told.inner_text())))
         picture(page, "live-8-who")
         page.keyboard.press("Escape")
 
