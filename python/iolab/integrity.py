@@ -1,0 +1,61 @@
+"""Whether files are still what was written: digests, and the findings of a check.
+
+Both results and recordings are checked into the same values, which `iolab verify` prints.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Progress = Callable[[int, int], None]
+"""Called with (files checked, files in all)."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One file that is not as it was written.
+
+    Attributes:
+        path: the file, relative to the directory that was checked.
+        kind: damaged (its content changed), missing, unexpected (no list names it) or stale (derived from evidence that changed).
+        text: what is wrong, as one line.
+        lost: what can't be answered any more because of it, such as a time span or a run; empty where nothing is lost.
+        is_derived: whether it can be made again from other files.
+        is_repaired: whether it was made again.
+    """
+
+    path: str
+    kind: Literal["damaged", "missing", "unexpected", "stale"]
+    text: str
+    lost: str = ""
+    is_derived: bool = False
+    is_repaired: bool = False
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome of a check.
+
+    Attributes:
+        kind: what was checked.
+        files: how many files were read whole.
+        size_bytes: their size together.
+        unverified: files without a recorded digest (written by an older iolab), which can only be checked for being readable.
+        findings: what is not as it was written, in order of path.
+    """
+
+    kind: Literal["results", "recording"]
+    files: int
+    size_bytes: int
+    unverified: int = 0
+    findings: tuple[Finding, ...] = ()
+
+
+def digest_file(path: Path) -> str:
+    """SHA-256 of a file's content in hexadecimal, as sha256sum(1) prints it. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
