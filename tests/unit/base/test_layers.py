@@ -95,14 +95,6 @@ def test_what_is_printed_goes_through_one_door(root: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_file_is_long(root: Path) -> None:
-    sources = [*modules(root), *(root / "tests").rglob("*.py"), *(root / "crates").rglob("src/**/*.rs"),
-               *(each for kind in ("src/**/*.ts*", "src/**/*.css", "tests/*.ts") for each in (root / "web").glob(kind))]
-    long = [f"{path.relative_to(root)}: {lines}" for path in sources
-            if "generated" not in path.parts and (lines := len(path.read_text().splitlines())) > 400]
-    assert not long, long
-
-
 @pytest.mark.parametrize("module", ["numpy", "scipy", "pyarrow", "duckdb", "altair", "vl_convert", "pydantic", "rich"])
 def test_help_loads_nothing_heavy(module: str) -> None:
     import subprocess
