@@ -53,12 +53,18 @@ def dimensions(traces: Sequence[Trace], whole: HeatCounts,
 
 
 def dimension(name: str, values: Sequence[str], held: Sequence[_Events], whole: HeatCounts,
-              read: Callable[[_Events, Where], HeatCounts]) -> Dimension:
-    """The parts of a map that are of these values, those with a count, and `other` for the rest; `read` as for `dimensions`."""
-    parts = [merge(alike([read(each, {name: [value]}) for each in held])) for value in values]
-    same = alike([whole, *parts])[1:]
-    named = [(value, part) for value, part in zip(values, same, strict=True) if len(part.count)]
-    rest = whole.minus([part for _, part in named])
+              read: Callable[[_Events, Where], HeatCounts], *, growing: bool = False) -> Dimension:
+    """The parts of a map that are of these values, those with a count, and `other` for the rest; `read` as for `dimensions`.
+
+    `growing` says that events came after the whole was counted: they are left out of the parts.
+    """
+    rest, *parts = alike([whole, *(merge(alike([read(each, {name: [value]}) for each in held])) for value in values)])
+    named = []
+    for value, part in zip(values, parts, strict=True):
+        mine = part.within(rest) if growing else part
+        if len(mine.count):
+            named.append((value, mine))
+            rest = rest.minus([mine])
     if len(rest.count):
         named.append(("other", rest))
     return Dimension(name, tuple(named))

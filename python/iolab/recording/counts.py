@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UsageError
+from ..errors import FormatError, UsageError
 from .grids import Grid, Linear, LogLinear
 from .lost import LostAt, added, moved, of_columns
 
@@ -18,6 +18,9 @@ Weight: TypeAlias = Literal["count", "time", "bytes"]
 Integers: TypeAlias = "npt.NDArray[np.int64]"
 
 _TALLIES = ("events", "damaged", "without_y", "filtered", "outside", "lost", "unpaired")
+
+MOST_BUCKETS = 2**15
+"""Equal buckets that maps of different ranges share at most: more than a map can be asked for."""
 
 UNITS: dict[Y, str] = {"latency": "ns", "offset": "B", "size": "B", "queue": "ns", "utilization": ""}
 """The unit of each kind of y, all whole numbers. Recordings of the block layer alone know the time in the queue; utilization is in
@@ -129,17 +132,50 @@ class HeatCounts:
                        index=index, count=count, lost_at=added((at // columns, kind, lost) for at, kind, lost in self.lost_at),
                        gaps=tuple((first, past) for first, past in whole if first < past))
 
-    def minus(self, parts: Sequence[HeatCounts]) -> HeatCounts:
-        """What remains after taking away parts of it; same columns and buckets."""
-        column = np.concatenate([self.column, *(part.column for part in parts)])
-        index = np.concatenate([self.index, *(part.index for part in parts)])
-        count = np.concatenate([self.count, *(-part.count for part in parts)])
-        column, index, count = canonical(column, index, count)
-        return replace(self, column=column, index=index, count=count, events=self.events - sum(part.events for part in parts))
+    def within(self, whole: HeatCounts) -> HeatCounts:
+        """Of each cell at most what the whole has there. For parts of a recording that grew after the whole was counted."""
+        whole, part = alike([whole, self])
+        if not len(part.count) or not len(whole.count):
+            return replace(part, column=part.column[:0], index=part.index[:0], count=part.count[:0], events=0)
+        shift = (part.t0_ns - whole.t0_ns) // whole.interval_ns
+        there, here = (whole.column << 32) | whole.index, ((part.column + shift) << 32) | part.index
+        place = np.minimum(np.searchsorted(there, here), len(there) - 1)
+        count = np.where(there[place] == here, np.minimum(part.count, whole.count[place]), 0)
+        held = count > 0
+        late = part.total - int(count.sum()) if self.weight == "count" else 0
+        events = min(part.events - late, whole.events)
+        return replace(part, column=part.column[held], index=part.index[held], count=count[held], events=events)
+
+    def minus(self, parts: Sequence[HeatCounts], *, overlapping: bool = False) -> HeatCounts:
+        """What remains after taking away parts of it, each at its own place in time.
+
+        Args:
+            overlapping: whether the parts may hold more than the whole (a partition beside its disk); no less than nothing then remains.
+
+        Raises:
+            UsageError: columns or buckets differ. FormatError: parts hold more than the whole and are not overlapping.
+        """
+        held = [part for part in parts if len(part.count)]
+        if any((part.interval_ns, part.grid, part.weight) != (self.interval_ns, self.grid, self.weight) for part in held):
+            raise UsageError("these counts have different columns or buckets", hint="read them with the same interval and range")
+        shifts = [(part.t0_ns - self.t0_ns) // self.interval_ns for part in held]
+        column = np.concatenate([self.column, *(part.column + shift for part, shift in zip(held, shifts, strict=True))])
+        index = np.concatenate([self.index, *(part.index for part in held)])
+        count = np.concatenate([self.count, *(-part.count for part in held)])
+        # parts may begin before the whole only by mistake; keys of cells must not be negative
+        first = int(column.min()) if len(column) else 0
+        column, index, count = canonical(column - first, index, count)
+        column, events = column + first, self.events - sum(part.events for part in parts)
+        if overlapping:
+            column, index, count, events = column[count > 0], index[count > 0], count[count > 0], max(0, events)
+        elif (len(count) and int(count.min()) < 0) or events < 0:
+            raise FormatError("parts of a map hold more than the map", hint="it changed while it was read, or is damaged: try again")
+        return replace(self, column=column, index=index, count=count, events=events)
 
 
 def alike(maps: Sequence[HeatCounts]) -> list[HeatCounts]:
-    """The same maps on the same buckets: the coarsest resolution among them, and equal buckets from the lowest start on. Exact."""
+    """The same maps on the same buckets: the coarsest resolution among them, and equal buckets from the lowest start on,
+    wide enough that `MOST_BUCKETS` hold all. Exact."""
     held = [each for each in maps if len(each.count)]
     grids = [each.grid for each in held]
     if all(isinstance(grid, LogLinear) for grid in grids):
@@ -149,6 +185,11 @@ def alike(maps: Sequence[HeatCounts]) -> list[HeatCounts]:
     if not all(isinstance(grid, Linear) for grid in grids):
         raise UsageError("equal buckets and the logarithmic grid can't be shown together")
     width = max(grid.width for grid in grids if isinstance(grid, Linear))
+    # what lies far apart needs wider buckets than each alone
+    first = min(grid.low for grid in grids if isinstance(grid, Linear))
+    past = max(each.grid.low + (int(each.index.max()) + 1) * each.grid.width for each in held if isinstance(each.grid, Linear))
+    while -(-past // width) - first // width > MOST_BUCKETS:
+        width *= 2
     wide = [each.coarser(steps=(width // each.grid.width).bit_length() - 1) if len(each.count) and isinstance(each.grid, Linear) else each
             for each in maps]
     low = min(each.grid.low for each in wide if len(each.count) and isinstance(each.grid, Linear))

@@ -64,7 +64,7 @@ def _told(store: Store, words: Words) -> _Told:
     whole, parts = _read(_pinned(question, ends), [_of(asked, by, key) for key in keys])
     named = [*zip(keys, parts, strict=True)]
     if words.get("rest") != "false":
-        rest = _positive(whole.minus(parts))
+        rest = whole.minus(parts, overlapping=True)
         named.append((OTHERS, rest))
     # what has no value among its kind (a partition beside its disk) is more than the map knows of
     whole = _with_cells(whole, merge(alike([part for _, part in named])))
@@ -98,11 +98,6 @@ def _at(part: HeatCounts, whole: HeatCounts) -> HeatCounts:
     # of a recording that grows an event may have come late, before all that the map had then
     held = column >= 0
     return replace(part, t0_ns=whole.t0_ns, column=column[held], index=part.index[held], count=part.count[held])
-
-
-def _positive(counts: HeatCounts) -> HeatCounts:
-    held = counts.count > 0
-    return replace(counts, column=counts.column[held], index=counts.index[held], count=counts.count[held], events=max(0, counts.events))
 
 
 def _with_cells(whole: HeatCounts, cells: HeatCounts) -> HeatCounts:

@@ -39,8 +39,13 @@ def dimensions_of(recordings: Sequence[Recording], whole: HeatCounts,
         if len(totals) < 2:
             continue
         budget -= len(values) * events
-        found.append(dimension(name, values, recordings, whole, read))
+        found.append(dimension(name, values, recordings, whole, read, growing=any(_is_growing(each) for each in recordings)))
     return found, left
+
+
+def _is_growing(recording: Recording) -> bool:
+    """Whether something may be recorded meanwhile: a session has no end."""
+    return any(each.get("until_ns") is None for each in recording.facts.sessions)
 
 
 def _totals(recordings: Sequence[Recording], name: str) -> dict[str, int]:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab import _core
-from iolab.errors import UsageError
-from iolab.recording.counts import HeatCounts, alike, merge
+from iolab.errors import FormatError, UsageError
+from iolab.recording.counts import MOST_BUCKETS, HeatCounts, alike, merge
 from iolab.recording.grids import Grid, Linear, LogLinear
 
 events = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 2**40)), max_size=100)
@@ -63,13 +63,44 @@ def test_equal_buckets_of_different_traces_are_made_alike(one: list[tuple[int, i
     first, second = alike([of(one, a), of(two, b)])
     assert first.grid == second.grid
     assert cells(merge([first, second])) == cells(counted(one + two, first.grid))
-    assert first.grid.width == 1 << max(a, b)  # type: ignore[union-attr]
+    width, highest = first.grid.width, max(value for _, value in one + two)  # type: ignore[union-attr]
+    buckets = highest // width - first.grid.low // width + 1  # type: ignore[union-attr]
+    assert width >= 1 << max(a, b)
+    assert buckets <= MOST_BUCKETS
+    assert width == 1 << max(a, b) or 2 * buckets >= MOST_BUCKETS
 
 
 @given(events, events)
 def test_taking_a_part_away_leaves_the_rest(one: list[tuple[int, int]], two: list[tuple[int, int]]) -> None:
     rest = counted(one + two, LogLinear(4)).minus([counted(two, LogLinear(4))])
     assert cells(rest) == cells(counted(one, LogLinear(4)))
+
+
+@given(events, events, st.integers(0, 20), st.integers(0, 20))
+def test_a_part_that_begins_at_another_time_is_taken_away_there(one: list[tuple[int, int]], two: list[tuple[int, int]],
+                                                                a: int, b: int) -> None:
+    made = [(column + max(a, b), value) for column, value in one + two]
+    part = counted(made[len(one):], LogLinear(6), a)
+    rest = counted(made, LogLinear(6), b).minus([part])
+    assert cells(rest) == cells(counted(made[:len(one)], LogLinear(6)))
+    assert rest.events == len(one)
+
+
+def test_a_part_that_is_larger_than_the_whole_is_refused() -> None:
+    whole, part = counted([(3, 7)], LogLinear(6)), counted([(3, 7), (2, 7), (9, 7)], LogLinear(6), 1)
+    with pytest.raises(FormatError, match="hold more than the map"):
+        whole.minus([part])
+    with pytest.raises(UsageError, match="different columns or buckets"):
+        whole.minus([part.coarser(columns=2)])
+    assert whole.minus([part], overlapping=True).total == 0
+    assert cells(part.within(whole)) == cells(whole)
+
+
+@given(events, events, st.integers(0, 20), st.integers(0, 20))
+def test_within_a_map_no_cell_has_more(one: list[tuple[int, int]], two: list[tuple[int, int]], a: int, b: int) -> None:
+    whole = counted([(column + a, value) for column, value in one], LogLinear(4), a)
+    part = counted([(column + b, value) for column, value in two], LogLinear(6), b)
+    assert cells(part.within(whole)) == Counter(cells(whole)) & Counter(cells(part.coarser(steps=2)))
 
 
 @given(events, st.integers(0, 20), st.integers(0, 20), st.integers(1, 7))

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from iolab.errors import FormatError, UsageError
 from iolab.recording.breakdown import dimensions
-from iolab.recording.counts import HeatCounts, merge
+from iolab.recording.counts import HeatCounts, alike, merge
 from iolab.recording.trace import Trace, counts_alike
+
+IO = st.tuples(st.integers(0, 3_000_000), st.integers(1, 10**6), st.integers(0, 2**44), st.sampled_from("abcdefghijkl"))
+"""Time (us), latency (us), offset and device of an I/O."""
 
 HEAD = "time:us,latency:us,offset:bytes,size:bytes,op,device\n"
 
@@ -63,6 +69,32 @@ def test_whose_they_are_adds_up(made: Trace) -> None:
     assert list(devices)[-1] == "other"
     assert len(devices) == 9
     assert devices["other"].total == 20 - 6
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(IO, min_size=1, max_size=60), min_size=1, max_size=3),
+       st.sampled_from(["latency", "offset", "size"]), st.sampled_from(["count", "time"]))
+def test_parts_of_random_traces_are_the_map(made: list[list[tuple[int, int, int, str]]], y: str, weight: str) -> None:
+    """Devices begin later than the map and end earlier, and lie in other ranges of offsets."""
+    with TemporaryDirectory() as folder:
+        traces = [trace(Path(folder), [f"{time},{latency},{offset},512,read,{device}" for time, latency, offset, device in sorted(events)],
+                        f"{number}.csv") for number, events in enumerate(made)]
+        every = counts_alike(traces, lambda each, interval: each.counts(y, interval_ns=interval, weight=weight))  # type: ignore[arg-type]
+        whole = merge(every)
+        found, _ = dimensions(traces, whole, lambda each, more: each.counts(
+            y, interval_ns=whole.interval_ns, weight=weight, more=more))  # type: ignore[arg-type]
+        assert len(found) == (len({each[3] for events in made for each in events}) > 1)
+        for dimension in found:
+            parts = [part for _, part in dimension.parts]
+            assert all((part.count > 0).all() and part.events >= 0 for part in parts)
+            assert sum(part.events for part in parts) == whole.events
+            assert placed(merge(alike(parts))) == placed(alike([*parts, whole])[-1])
+
+
+def placed(counts: HeatCounts) -> dict[tuple[int, int], int]:
+    """(start of the column in ns, bucket) to count."""
+    times = (counts.t0_ns + counts.column * counts.interval_ns).tolist()
+    return dict(zip(zip(times, counts.index.tolist(), strict=True), counts.count.tolist(), strict=True))
 
 
 def test_traces_of_different_length_get_the_same_columns(tmp_path: Path) -> None:

@@ -1,0 +1,56 @@
+"""Whose the I/Os of a recording's map are: parts that add up to the map, also while the recording grows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab.recording.conditions import Where
+from iolab.recording.counts import HeatCounts
+from iolab.recording.recording import Recording
+from iolab.recording.writer import RecordingWriter
+from iolab.statistics.breakdown import dimensions_of
+from iolab.statistics.query import heat
+from support.recordings import SECOND, START, events
+
+ASKED: Any = {"interval_ns": SECOND // 10, "from_ns": START - 5 * SECOND, "until_ns": START + 10 * SECOND}
+
+
+def parts_of(recording: Recording, whole: HeatCounts, y: Any, weight: Any) -> dict[str, dict[str, HeatCounts]]:
+    def read(each: Recording, where: Where) -> HeatCounts:
+        return heat(each, y, where=where, **ASKED, weight=weight, kept=False)
+
+    found, left = dimensions_of([recording], whole, read)
+    assert not left
+    return {dimension.name: dict(dimension.parts) for dimension in found}
+
+
+@pytest.mark.parametrize(("y", "weight"), [("latency", "count"), ("offset", "time"), ("queue", "count")])
+def test_parts_add_up_to_the_map(tmp_path: Path, y: Any, weight: Any) -> None:
+    with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}) as writer:
+        for number in range(5):
+            writer.append_events(events(200, number, start_ns=START + number * SECOND, backwards=True))
+            writer.seal()
+    recording = Recording(tmp_path / "r")
+    whole = heat(recording, y, **ASKED, weight=weight)
+    found = parts_of(recording, whole, y, weight)
+    assert {"op", "device", "process", "file"} <= set(found)
+    for parts in found.values():
+        assert all((part.count > 0).all() and part.events >= 0 for part in parts.values())
+        assert sum(part.total for part in parts.values()) == whole.total
+        assert sum(part.events for part in parts.values()) == whole.events
+
+
+def test_what_comes_after_the_map_was_counted_is_in_no_part(tmp_path: Path) -> None:
+    with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}) as writer:
+        writer.append_events(events(300, 1, start_ns=START + SECOND))
+        recording = Recording(tmp_path / "r")
+        whole = heat(recording, "latency", **ASKED)
+        # more of the same times, and from before all that the map has
+        writer.append_events(events(300, 1, start_ns=START + SECOND))
+        writer.append_events(events(300, 2))
+        for parts in parts_of(recording, whole, "latency", "count").values():
+            assert all((part.count > 0).all() for part in parts.values())
+            assert sum(part.total for part in parts.values()) == whole.total
