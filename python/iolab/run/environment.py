@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..errors import RunError
 from ..hosts.base import Host
 from ..hosts.block_devices import block_device_facts, settings
 from ..hosts.facts import Facts, host_facts
 from ..results.evidence import ENVIRONMENT_FILE
 from ..results.manifest import write_atomically
 from ..targets.base import Target
+from .revisions import revision
 
 SCHEMA = 1
 _FACTS_OF_A_RUN = ("memory_bytes", "cpus")
@@ -42,17 +42,6 @@ def gather(host: Host, targets: list[Target], tools: Mapping[str, str], revision
         found.fingerprint.update(settings(block_device_facts(host, device), device))
     found.fingerprint = {key: text for key, text in found.fingerprint.items() if ":loop" not in key}
     return found
-
-
-def revision(host: Host, name: str, path: str) -> str:
-    """Commit of a git work tree, with `-dirty` where tracked files were changed; RunError where it can't be told."""
-    answer = host.run(["git", "-C", path, "describe", "--always", "--long", "--abbrev=40", "--dirty", "--exclude=*"])
-    text = answer.stdout.strip()
-    if answer.exit_code or not text:
-        said = answer.stderr.strip().splitlines()
-        raise RunError(f"revision of '{name}' can't be told: {said[-1] if said else 'git says nothing'}", where=path,
-                       hint="name a git work tree under study.revisions, or take it out")
-    return text
 
 
 def write_study_environment(directory: Path, found: Facts) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
-from uuid import uuid4
 
 from pydantic import Field, field_validator
 
@@ -18,7 +17,7 @@ from .base import NOTHING_ALLOWED, Permissions, RunContext
 from .cache import CacheOption, check_cold, drop_caches
 from .devices import Backing, backing, device_facts
 from .disks import make_recorded
-from .made import Made
+from .made import Made, elsewhere
 from .mounts import Mount, mount_of
 from .space import survey, usage, write_back
 
@@ -165,7 +164,7 @@ class DirectoryTarget:
         if not self._host.is_directory(path):
             raise RunError("is no directory", where=self._options.path,
                            hint="make it first, or leave target.path out to measure under the results directory")
-        base = f"{path}/iolab-{uuid4().hex[:12]}"
+        base = elsewhere(path)
         make_recorded(self._host, self._made, base)
         return base
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
-from uuid import uuid4
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -14,7 +13,7 @@ from ..hosts.options import OptionProblem, Options, problems_error
 from .base import Permissions
 from .devices import device_facts
 from .loops import Loop, LoopOptions, check_fit, check_loop, make_loops
-from .made import Made
+from .made import Made, elsewhere
 from .mounts import mount_of
 from .safety import Device, check_may_overwrite, check_unused, find_device
 
@@ -147,7 +146,7 @@ class Disks:
         parent = self._host.resolve(options.directory)
         if not self._host.is_directory(parent):
             raise RunError("is no directory", where=options.directory, hint="make it first, or leave target.loop.directory out")
-        path = f"{parent}/iolab-{uuid4().hex[:12]}"
+        path = elsewhere(parent)
         make_recorded(self._host, self._made, path)
         return path
 
@@ -158,8 +157,7 @@ def make_recorded(host: Host, made: Made, path: str) -> None:
         if host.is_directory(path):
             raise RunError("is there already: a study that was killed has left it", where=path,
                            hint="continue that study with --resume, or name another results directory")
-        made.note("directory", path=path)
-        host.make_directory(path)
+        made.make_directory(host, path)
     except OSError as error:
         raise RunError(f"can't be made: {error.strerror or error}", where=path,
                        hint="name a directory of yours, or call iolab with the rights that it takes") from None

@@ -62,7 +62,7 @@ class FilesystemTarget:
         make_recorded(self._host, self._made, self._scratch)
         self._disks.open(scratch_made=True)
         self._host.make_directory(self._point)
-        self._made.note("mount", path=self._point, sources=list(self._disks.nodes))
+        self._made.note_mount(self._point, self._disks.nodes)
         self._version = self._mkfs_version()
         self._make()
         self._check_room(needed_bytes, self._host.free_bytes(self._point), self._point)
@@ -152,10 +152,8 @@ class FilesystemTarget:
         self._unmount()
         self._disks.check()
         fs, nodes = self._options.fs, self._disks.nodes
-        uuid = str(uuid4())
-        if not self._disks.loops:
-            for node in nodes:
-                self._made.note("filesystem", device=node, uuid=uuid)
+        # the devices of one file system bear one UUID
+        uuid = str(uuid4()) if self._disks.loops else self._made.note_filesystem(nodes)
         do(self._host, mkfs_command(fs, nodes, self._options.mkfs_options, uuid, keep=self._disks.kept()), where=" ".join(nodes),
            hint="check target.mkfs_options and the devices' size", timeout=3600)
         if fs == "btrfs" and len(nodes) > 1:

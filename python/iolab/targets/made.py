@@ -1,18 +1,25 @@
 """What a target made, on record before it is made, so that it goes in any case: at the study's end, or after a kill by the next one.
 
 `<scratch>.made` stands beside a target's scratch directory, in the results directory: one JSON object a line, synced. Paths at
-or below the scratch directory are kept relative to it, as results may have been moved meanwhile. Only what stands there is
-removed, and of that only what can be recognised: a mount by its device, a loop device by its backing file, a file system on a
-user's device by the UUID that it was given.
+or below the scratch directory are kept relative to it, as results may have been moved meanwhile.
+
+A results directory may come from anywhere, so a record alone removes nothing. Each record has a random token that what was made
+bears as well: a directory holds an entry named after it, the UUID of a file system and the name of a pool are hashes of it. A mount
+counts only below such a directory, a loop device only where its backing file lies in one. Symbolic links are never followed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+import re
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from ..errors import RunError
 from ..hosts.base import Host
@@ -20,11 +27,19 @@ from ..hosts.mirror import here, scratch_on
 from ..texts import parsed
 from .commands import pause, tried
 from .mounts import mounts
+from .zpool_pool import PREFIX
 from .zpool_pool import remove as remove_pools
 
 SUFFIX = ".made"
 IMAGES = "disk-"
 """Backing files of loop devices are `disk-0.img`, `disk-1.img`... in a directory that iolab made."""
+_MARK = ".iolab-"
+"""Before a token: the entry by which a directory is known as made by the study that has the token on record."""
+_ELSEWHERE = re.compile(r"/(?:[^/]+/)*iolab-[0-9a-f]{12}")
+"""Paths of directories that are made outside of the results."""
+_LONGEST = 64 << 20
+"""Bytes of a record: a study has a line for each file system that it makes."""
+_FIELDS = {"directory": ("path",), "mount": ("path", "sources"), "filesystem": ("devices", "token"), "pool": ("token", "devices")}
 _TRIES = 50
 _FEW_TRIES = 10
 
@@ -36,46 +51,59 @@ class Made:
         self._scratch = scratch
         self._path = Path(here(scratch) + SUFFIX)
 
-    def note(self, kind: str, **data: Any) -> None:
-        """Record what is about to be made, durably. Raises OSError.
+    def make_directory(self, host: Host, path: str) -> None:
+        """Make a directory and mark it, on record beforehand. Raises OSError.
 
-        Kinds: `directory` (path), `mount` (path, sources), `filesystem` (device, uuid), `pool` (name, devices). The images of
-        loop devices need no line of their own: they lie in a directory that has one.
+        Outside of the scratch directory it is one of `elsewhere`.
         """
-        if "path" in data:
-            data["path"] = self._relative(data["path"])
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"made": kind, **data}) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        token = self._note("directory", path=self._relative(path))
+        host.make_directory(path)
+        host.make_directory(f"{path}/{_MARK}{token}")
+
+    def note_mount(self, path: str, sources: Sequence[str]) -> None:
+        """Record what is about to be mounted, below a directory that was made. Raises OSError."""
+        self._note("mount", path=self._relative(path), sources=list(sources))
+
+    def note_filesystem(self, devices: Sequence[str]) -> str:
+        """Record a file system that is about to be made over devices; the UUID to give it. Raises OSError."""
+        return _uuid_of(self._note("filesystem", devices=list(devices)))
+
+    def note_pool(self, devices: Sequence[str]) -> str:
+        """Record a pool that is about to be made; the name to give it. Raises OSError."""
+        return _pool_of(self._note("pool", devices=list(devices)))
 
     def undo(self, host: Host) -> list[str]:
-        """Remove everything on record, then the record; what is still there, in words, where that fails (the record stays)."""
+        """Remove everything on record that bears its mark, then the record; what is still there, in words (the record stays then)."""
         try:
             records = list(self._read())
         except FileNotFoundError:
             return []
         except OSError as error:
             return [f"{self._path} can't be read: {error.strerror or error}"]
-        directories = [self._absolute(record["path"]) for record in records if record["made"] == "directory"]
+        left: list[str] = []
+        directories = []
+        for record in records:
+            if record["made"] == "directory" and host.is_directory(path := self._absolute(record["path"])):
+                wrong = self._unmarked(host, path, str(record.get("token", "")))
+                left += [f"{path} is left alone: {wrong}"] if wrong else []
+                directories += [] if wrong else [path]
         loops = {node: image for directory in directories for node, image in _loops(host, directory)}
         pools = [record for record in records if record["made"] == "pool"]
-        left: list[str] = remove_pools(host, {record["name"] for record in pools},
-                                       {device for record in pools for device in record["devices"]}) if pools else []
+        left += remove_pools(host, {_pool_of(record["token"]) for record in pools},
+                             {device for record in pools for device in record["devices"]}) if pools else []
         for record in records:
             if record["made"] == "mount":
-                left += _unmount(host, self._absolute(record["path"]), {*loops, *record["sources"]})
+                point = self._absolute(record["path"])
+                if any(_is_below(point, directory) for directory in directories):
+                    left += _unmount(host, point, {*loops, *record["sources"]})
         for node, image in loops.items():
             left += _detach(host, node, image)
         for record in records:
             if record["made"] == "filesystem":
-                left += _wipe(host, record["device"], record["uuid"])
+                left += [word for device in record["devices"] for word in _wipe(host, device, _uuid_of(record["token"]))]
         if not left:
             for directory in directories:
-                try:
-                    host.remove_tree(directory)
-                except OSError as error:
-                    left.append(f"{directory} can't be removed: {error.strerror or error}")
+                left += _removed(host, directory)
         if not left:
             self._path.unlink(missing_ok=True)
         return left
@@ -84,17 +112,42 @@ class Made:
         """Take the record back, where nothing on it came to be."""
         self._path.unlink(missing_ok=True)
 
+    def _note(self, kind: str, **data: Any) -> str:
+        """Put a line on record, durably; the token that is drawn for it."""
+        token = secrets.token_hex(16)
+        number = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        with os.fdopen(number, "a", encoding="utf-8") as file:
+            file.write(json.dumps({"made": kind, **data, "token": token}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        return token
+
     def _read(self) -> Iterator[dict[str, Any]]:
         """Whole lines only: a torn last one stands for something that had not been begun."""
-        for line in self._path.read_text("utf-8", "replace").split("\n")[:-1]:
+        for line in _text_of(self._path).split("\n")[:-1]:
             try:
                 record = parsed(line)
-                fields = {"directory": ("path",), "mount": ("path", "sources"), "filesystem": ("device", "uuid"),
-                          "pool": ("name", "devices")}[record["made"]]
-                if all(field in record for field in fields):
+                if all(_fits(record[field]) for field in _FIELDS[record["made"]]):
                     yield record
             except (ValueError, KeyError, TypeError):
                 continue
+
+    def _unmarked(self, host: Host, path: str, token: str) -> str:
+        """Why a directory that is there can't be known as made by this study; empty where it can. What is empty harms nobody."""
+        inside = _is_below(path, self._scratch)
+        if ".." in path.split("/") or not (inside or _ELSEWHERE.fullmatch(path)):
+            return "iolab makes none in such a place"
+        results = self._scratch.rpartition("/")[0]
+        if host.resolve(path) != (f"{host.resolve(results)}{path[len(results):]}" if inside else path):
+            return "a symbolic link leads there"
+        try:
+            if not host.list_directory(path):  # a kill came before its mark
+                return ""
+        except OSError as error:
+            return f"it can't be read: {error.strerror or error}"
+        if re.fullmatch("[0-9a-f]{32}", token) and host.is_directory(f"{path}/{_MARK}{token}"):
+            return ""
+        return f"it does not bear the mark that {self._path} has on record; remove it yourself where it is yours"
 
     def _relative(self, path: str) -> str:
         if path == self._scratch:
@@ -103,6 +156,11 @@ class Made:
 
     def _absolute(self, path: str) -> str:
         return path if path.startswith("/") else self._scratch if path == "." else f"{self._scratch}/{path}"
+
+
+def elsewhere(parent: str) -> str:
+    """A fresh path for a directory of iolab's in another one, by whose form it is known again."""
+    return f"{parent.rstrip('/')}/iolab-{secrets.token_hex(6)}"
 
 
 def clean_leftovers(host: Host, directory: Path) -> list[str]:
@@ -120,9 +178,10 @@ def _loops(host: Host, directory: str) -> Iterator[tuple[str, str]]:
         names = [name for name in host.list_directory(directory) if name.startswith(IMAGES) and name.endswith(".img")]
     except OSError:
         return
-    for name in names:
-        for node in loops_of(host, f"{directory}/{name}"):
-            yield node, f"{directory}/{name}"
+    for image in (f"{directory}/{name}" for name in names):
+        if host.resolve(image) == f"{host.resolve(directory)}/{image.rpartition('/')[2]}":  # no symbolic link
+            for node in loops_of(host, image):
+                yield node, image
 
 
 def loops_of(host: Host, image: str) -> list[str]:
@@ -132,6 +191,48 @@ def loops_of(host: Host, image: str) -> list[str]:
     except RunError:
         return []
     return answer.stdout.split() if answer.exit_code == 0 else []
+
+
+def _removed(host: Host, directory: str) -> list[str]:
+    """Remove a directory, unless something is mounted in it; what is still there, in words."""
+    try:
+        place, everything = host.resolve(directory), mounts(host.read_text("/proc/self/mountinfo"))
+        inside = [mount.point for mount in everything if _is_below(mount.point, place)]
+    except OSError:
+        inside = []  # a host without mounts
+    if inside:
+        return [f"{directory} is left alone: {inside[0]} is mounted in it"]
+    try:
+        host.remove_tree(directory)
+    except OSError as error:
+        return [f"{directory} can't be removed: {error.strerror or error}"]
+    return []
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory + "/")
+
+
+def _uuid_of(token: str) -> str:
+    """A UUID that can't be chosen: to find the token for a given one takes 2^122 trials."""
+    return str(UUID(bytes=hashlib.sha256(f"filesystem {token}".encode()).digest()[:16], version=4))
+
+
+def _pool_of(token: str) -> str:
+    return f"{PREFIX}{hashlib.sha256(f'pool {token}'.encode()).hexdigest()[:24]}"
+
+
+def _fits(value: object) -> bool:
+    """Whether a field of a record is a text, or a list of such."""
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(each, str) for each in value))
+
+
+def _text_of(path: Path) -> str:
+    """A record as far as one can be long; OSError for what is no file."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(0, "it is no file")
+        return file.read(_LONGEST).decode("utf-8", "replace")
 
 
 def _unmount(host: Host, point: str, sources: set[str]) -> list[str]:

@@ -7,7 +7,6 @@ import fnmatch
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
-from uuid import uuid4
 
 from ..errors import RunError
 from ..hosts.base import Host, need
@@ -193,8 +192,7 @@ class ZpoolTarget:
         if self._options.reload or not as_wanted(self._host, self._options.build or self._before, self._options.module_parameters):
             self._load()
         check_unused(self._host, self._devices, results or "/")
-        self._pool = f"{PREFIX}{uuid4().hex[:12]}"
-        self._made.note("pool", name=self._pool, devices=[device.named for device in self._devices])
+        self._pool = self._made.note_pool([device.named for device in self._devices])
         create(self._host, self._pool, self._point, self._layout.words([device.named for device in self._devices]), self._options.pool,
                self._options.properties, force=True)
 

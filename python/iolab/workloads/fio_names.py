@@ -66,12 +66,22 @@ RESERVED = {
 }
 """Options that a study can't set, with what to do instead. Safety first: a study measures in its target and nowhere else."""
 
+_NETWORK, _DEVICES = "it talks to the network", "it writes to devices by name"
 BARRED_ENGINES = {
-    "exec": "it runs commands", "net": "it talks to the network", "netsplice": "it talks to the network",
-    "sg": "it writes to devices by name", "io_uring_cmd": "it writes to devices by name", "rdma": "it talks to the network",
-    "e4defrag": "it moves files of others",
+    "exec": "it runs commands", "net": _NETWORK, "netsplice": _NETWORK, "http": _NETWORK, "rdma": _NETWORK, "librpma_apm_client": _NETWORK,
+    "librpma_apm_server": _NETWORK, "librpma_gpspm_client": _NETWORK, "librpma_gpspm_server": _NETWORK, "rados": _NETWORK, "rbd": _NETWORK,
+    "gfapi": _NETWORK, "gfapi_async": _NETWORK, "libhdfs": _NETWORK, "libiscsi": _NETWORK, "nbd": _NETWORK, "nfs": _NETWORK,
+    "ime_psync": _NETWORK, "ime_psyncv": _NETWORK, "ime_aio": _NETWORK, "dfs": _NETWORK,
+    "sg": _DEVICES, "io_uring_cmd": _DEVICES, "libblkio": _DEVICES, "xnvme": _DEVICES, "libzbc": _DEVICES, "mtd": _DEVICES,
+    "pmemblk": _DEVICES, "dev-dax": _DEVICES, "external": "it loads code from outside", "e4defrag": "it moves files of others",
 }
-"""Engines that reach beyond a directory."""
+"""Engines that reach beyond a directory, each with how it does."""
+
+FILE_ENGINES = frozenset({
+    "sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "mmap", "splice",
+    "null", "cpuio", "ftruncate", "filecreate", "filestat", "filedelete", "dircreate", "dirstat", "dirdelete", "falloc",
+    "fallocate", "libpmem", "guasi", "syslet-rw", "libcufile"})
+"""Engines that are known to stay in the files they are given. One that is in neither list is refused too: nobody has looked at it."""
 
 ALIASES = {"blocksize": "bs", "readwrite": "rw", "timeout": "runtime", "blocksize_range": "bsrange", "blockalign": "ba",
            "blocksize_unaligned": "bs_unaligned", "io_limit": "io_size", "mem": "iomem", "steadystate": "ss",

@@ -9,7 +9,7 @@ from ..errors import UsageError
 from ..hosts.options import OptionProblem
 from ..results.facts import SYNC_ENGINES
 from ..units import parse_fio_size
-from .fio_names import BARRED_ENGINES, RESERVED
+from .fio_names import BARRED_ENGINES, FILE_ENGINES, RESERVED
 
 Scalar = str | int | float | bool
 
@@ -125,12 +125,16 @@ def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
         return OptionProblem((name,), f"'{text}' leads out of the target", "a name without '/' in front, '..' and ':'")
     if name in _PLAIN and "/" in text:
         return OptionProblem((name,), f"'{text}' leads elsewhere by its '/'", "a plain name")
-    if name == "ioengine" and text.partition(":")[0] in BARRED_ENGINES:
-        return OptionProblem((name,), f"'{text}' can't be used: {BARRED_ENGINES[text.partition(':')[0]]}",
-                             "an engine that works on files, such as psync, libaio, io_uring, mmap")
-    if name == "ioengine" and text.startswith("external"):
-        return OptionProblem((name,), "loads code from outside", "one of fio's own engines")
-    return None
+    return _engine_problem(text) if name == "ioengine" else None
+
+
+def _engine_problem(text: str) -> OptionProblem | None:
+    engine = text.partition(":")[0].strip().strip("\"'")
+    if engine in FILE_ENGINES and ":" not in text:
+        return None
+    why = BARRED_ENGINES.get(engine, "iolab doesn't know that it stays in the files it is given")
+    return OptionProblem(("ioengine",), f"'{text}' can't be used: {why}",
+                         "an engine that works on files, such as psync, libaio, io_uring, mmap")
 
 
 def _size_problem(text: str) -> OptionProblem | None:

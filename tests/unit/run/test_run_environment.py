@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from iolab.hosts.kmsg import line_of
 from iolab.hosts.local import LocalHost
 from iolab.results.derive import derive
 from iolab.results.evidence import read_environment, read_plan, run_directories
-from iolab.run.environment import revision
 from support.acting import Listener, study_text
 
 Do = Callable[..., Path]
@@ -174,7 +172,7 @@ def test_any_bytes_from_the_kernel_become_a_line(record: bytes) -> None:
 
 def test_revisions_stand_in_the_fingerprint(study: Path, do: Do, host: FakeHost) -> None:
     study.write_text(study_text().replace("repetitions = 2", 'repetitions = 2\nrevisions = {zfs = "/src/zfs"}'))
-    host.programs["git"] = FakeProgram(output=lambda command: Completed(tuple(command), 0, "tag-3-gabc-dirty\n", ""))
+    host.programs["sh"] = FakeProgram(output=lambda command: Completed(tuple(command), 0, "tag-3-gabc-dirty\n", ""))
     out = do()
     whole = read_environment(out)
     assert whole["fingerprint"]["revision:zfs"] == "tag-3-gabc-dirty"
@@ -183,29 +181,10 @@ def test_revisions_stand_in_the_fingerprint(study: Path, do: Do, host: FakeHost)
 
 def test_a_revision_that_is_none_is_told_before_the_first_run(study: Path, do: Do, host: FakeHost, tmp_path: Path) -> None:
     study.write_text(study_text().replace("repetitions = 2", 'repetitions = 2\nrevisions = {zfs = "/src/zfs"}'))
-    host.programs["git"] = FakeProgram(output=lambda command: Completed(tuple(command), 128, "", "fatal: not a git repository\n"))
+    host.programs["sh"] = FakeProgram(output=lambda command: Completed(tuple(command), 128, "", "fatal: not a git repository\n"))
     with pytest.raises(RunError, match="revision of 'zfs' can't be told: fatal: not a git repository"):
         do()
     assert not (tmp_path / "out").exists()
-
-
-def test_a_real_work_tree_tells_its_commit_and_whether_it_was_changed(tmp_path: Path) -> None:
-    host = LocalHost()
-    if host.which("git") is None:
-        pytest.skip("git is absent")
-
-    def git(*words: str) -> None:
-        subprocess.run(["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@example.org", *words], check=True,
-                       capture_output=True)
-
-    git("init")
-    (tmp_path / "file").write_text("1")
-    git("add", "file")
-    git("commit", "-m", "one")
-    clean = revision(host, "x", str(tmp_path))
-    assert len(clean) == 40
-    (tmp_path / "file").write_text("2")
-    assert revision(host, "x", str(tmp_path)) == f"{clean}-dirty"
 
 
 def test_disks_that_all_targets_share_are_in_the_fingerprint(study: Path, do: Do, host: FakeHost) -> None:

@@ -54,15 +54,15 @@ def test_a_study_killed_before_its_first_line_knows_its_host(do: Do, host: FakeH
     def killed(*_: object, **__: object) -> None:
         raise Killed
 
-    made = Made.note
+    made = Made._note
 
-    def note(self: Made, kind: str, **data: Any) -> None:
+    def note(self: Made, kind: str, **data: Any) -> str:
         made(self, kind, **data)
         raise Killed
 
     with monkeypatch.context() as patch:
         if when == "as a target is made":
-            patch.setattr(Made, "note", note)
+            patch.setattr(Made, "_note", note)
         else:
             patch.setattr(*(("iolab.run.runner.gather", killed) if when == "once it is made" else (Journal, "write_all", killed)))
         patch.setattr("iolab.targets.directory.DirectoryTarget.close", lambda target: None)

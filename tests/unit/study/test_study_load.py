@@ -146,6 +146,8 @@ def test_a_problem_prints_as_file_line_key_wrong_allowed(tmp_path: Path) -> None
     (WORKLOAD + "runtime = 3", "workload.options.runtime", "can't be set here"),
     (WORKLOAD + 'exec_prerun = "rm -rf /"', "workload.options.exec_prerun", "can't be set here"),
     (WORKLOAD + 'ioengine = "exec"', "workload.options.ioengine", "can't be used"),
+    (WORKLOAD + 'ioengine = "http"', "workload.options.ioengine", "it talks to the network"),
+    (WORKLOAD + 'ioengine = "none_such"', "workload.options.ioengine", "iolab doesn't know"),
     (WORKLOAD + 'ioengine = "external:/tmp/x.so"', "workload.options.ioengine", "loads code"),
     (WORKLOAD + 'write_lat_log = "../../x"', "workload.options.write_lat_log", "leads elsewhere"),
     (WORKLOAD + 'filename = "a/../../b"', "workload.options.filename", "leads out"),

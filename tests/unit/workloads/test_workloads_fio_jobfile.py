@@ -133,6 +133,12 @@ def test_sections_that_follow_each_other_are_chosen_by_name() -> None:
 @pytest.mark.parametrize(("options", "said"), [
     ("rw=write", "options.size: is missing, and so it is in [a]"), ("size=1m\nexec_prerun=ls", "job: [a]: exec_prerun can't be set"),
     ("size=1m\nioengine=net", "job: [a]: ioengine 'net' can't be used"), ("size=1m\nfilename=../x", "job: [a]: filename"),
+    ("size=1m\nioengine=http", "job: [a]: ioengine 'http' can't be used: it talks to the network"),
+    ("size=1m\nioengine=libblkio", "job: [a]: ioengine 'libblkio' can't be used: it writes to devices"),
+    ("size=1m\nioengine=external:/tmp/x.so", "job: [a]: ioengine 'external:/tmp/x.so' can't be used: it loads code"),
+    ("size=1m\nioengine=/tmp/x.so", "job: [a]: ioengine '/tmp/x.so' can't be used: iolab doesn't know"),
+    ("size=1m\nread_iolog=/etc/passwd", "job: [a]: read_iolog can't be set"),
+    ("size=1m\nexec_postrun=ls", "job: [a]: exec_postrun can't be set"),
     ("size=1m\nnumjobs=many", "job: [a]: numjobs is many"), ("size=1m\nruntime=soon", "job: runtime: 'soon'")])
 def test_a_job_file_may_do_no_more_than_a_study(options: str, said: str) -> None:
     assert any(each.startswith(said) for each in wrong(job=f"[a]\n{options}\n", runtime=1))
