@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from .gates.stall import moved_series, stalls
 from .load_series import load_series
 from .model import Derived, Observation, RunPlan
 from .monitor_series import host_series
+from .sections import Section, entries_of, find_section, own_logs
 from .series import count, cut, device_series
 from .steps import pool_run
 from .zfs_series import zfs_series
@@ -60,6 +61,15 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
     A damaged file costs this run (INVALID, with the reason), never more; nothing here raises for bad evidence.
     """
     read = _read_all(run_dir, plan)
+    section = Section() if read.fio is None else find_section(read.fio, plan)
+    entries: tuple[int, ...] = ()
+    if read.fio is not None and section.chosen is not None:
+        entries = entries_of(read.fio, section.chosen)
+        plan = _keep_section(read, section, plan)
+    elif section.problem:
+        read.damaged.append(DamagedFile(read.fio_file, section.problem))
+        read.fio = None
+    apart = tuple(group.name for group in section.groups) if section.chosen is None and len(section.groups) > 1 else ()
     devices = {name: cut(samples, plan.window) for name, samples in read.devices.items()}
     series = device_series(devices, plan.window)
     series.update(load_series(read.logs, plan.window, latency_scale=_latency_scale(read.fio)))
@@ -69,8 +79,9 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
     recorded = read_environment(run_dir)
     environment = {**({} if read.fio is None or read.fio.version is None else {"fio": read.fio.version}),
                    **recorded.get("fingerprint", {})}
+    pooled = pool_run(read.fio.jobs, plan) if read.fio is not None and read.fio.jobs and not apart else None
     facts = RunFacts(
-        plan=plan, fio=read.fio, fio_file=read.fio_file, pooled=None if read.fio is None else pool_run(read.fio.jobs, plan),
+        plan=plan, fio=read.fio, fio_file=read.fio_file, pooled=pooled, sections=apart, entries=entries,
         devices=devices, monitor_files=tuple(read.monitor_files), monitors=_monitors(read, plan.window),
         host_busy=monitor_metrics.mean_busy(host), series=series, damaged=tuple(read.damaged),
         environment=environment, reference=reference or {}, host=_host_numbers(recorded),
@@ -139,6 +150,35 @@ def _take(read: _Read, file: str, table: Any) -> None:
         read.host_files[table.kind] = file
     elif isinstance(table, FioLogTable):
         read.logs[file] = table
+
+
+def _keep_section(read: _Read, section: Section, plan: RunPlan) -> RunPlan:
+    """Leave in `read` what is the chosen section's; returns the plan with the section's own window, None where it isn't known.
+
+    What was sampled without a clock, or while no one knows which section ran, is nobody's observation.
+    """
+    assert read.fio is not None
+    assert section.chosen is not None
+    if not section.is_part:
+        return plan
+    window = section.chosen.window
+    own, unknown = own_logs(read.logs, read.fio, section)
+    if unknown:
+        read.assumptions.append(f"{_files(unknown)} left out: of which section of {read.fio_file} isn't known")
+    read.logs = {file: read.logs[file] for file in own}
+    read.fio = replace(read.fio, jobs=section.chosen.jobs, all_clients=None, end_ns=None if window is None else window[1])
+    read.assumptions += section.chosen.assumptions
+    loose = {file for file, _, samples in read.watched if window is None or samples.time_ns is None}
+    if loose:
+        read.assumptions.append(f"{_files(sorted(loose))} left out: when section '{section.chosen.name}' ran isn't known")
+        read.watched = [each for each in read.watched if each[0] not in loose]
+        read.devices = {name: samples for name, samples in read.devices.items() if read.device_files[name] not in loose}
+        read.host = {kind: table for kind, table in read.host.items() if read.host_files[kind] not in loose}
+    return replace(plan, window=window)
+
+
+def _files(names: Sequence[str]) -> str:
+    return f"{names[0]} is" if len(names) == 1 else f"{names[0]} and {len(names) - 1} more files are"
 
 
 def _note_damage(read: _Read, file: str, table: DeviceTable | HostTable) -> None:

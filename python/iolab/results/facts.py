@@ -46,7 +46,9 @@ class RunFacts:
 
     Attributes:
         fio, fio_file: the load's own result and the file it came from; None where there is none.
-        pooled: the run's jobs as one: operation to its sums.
+        pooled: the run's jobs as one: operation to its sums; None where there is no job, or `sections` ran one after another.
+        sections: names of fio's sections where the result holds several and the run is none of them; else empty.
+        entries: positions of the run's jobs in the file, where it is a section of it; empty where they are all.
         devices: name to samples, cut to the window. monitor_files: files that a monitor wrote.
         monitors: what each of those files holds, a device each, within the window.
         host_busy: share of the time of all the host's CPUs that was busy over the window; None where nobody watched.
@@ -62,6 +64,8 @@ class RunFacts:
     fio: FioOutput | None = None
     fio_file: str = ""
     pooled: FioJob | None = None
+    sections: tuple[str, ...] = ()
+    entries: tuple[int, ...] = ()
     devices: Mapping[str, DeviceSamples] = field(default_factory=dict)
     monitor_files: tuple[str, ...] = ()
     monitors: tuple[Monitor, ...] = ()

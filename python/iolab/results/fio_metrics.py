@@ -25,7 +25,8 @@ def observations(facts: RunFacts) -> Iterator[Observation]:
     if facts.fio is None or facts.pooled is None:
         return
     several = len(facts.fio.jobs) > 1
-    prefix = f"sum of {len(facts.fio.jobs)} jobs: " if several else "jobs[0]."
+    first = facts.entries[0] if facts.entries else 0
+    prefix = f"sum of {len(facts.fio.jobs)} jobs{f' from jobs[{first}]' if first else ''}: " if several else f"jobs[{first}]."
     for name, direction in facts.directions.items():
         yield from _direction(name, direction, facts.fio_file, prefix, several)
         if facts.ended_by_size and name != "sync" and direction.runtime > 0:

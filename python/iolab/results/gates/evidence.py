@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ...verdict import Reason
 from ..facts import RunFacts
@@ -10,7 +10,8 @@ from .base import invalid, suspect
 
 
 class EvidenceGate:
-    """INVALID without a readable result of the load, or with any file damaged; SUSPECT where fio wrote text into its JSON.
+    """INVALID without a readable result of the load, with any file damaged, or where one run has sections that ran one after another;
+    SUSPECT where fio wrote text into its JSON.
 
     fio prints errors of I/O units and "terminating on signal" into the output file ahead of the document
     (fio issues 731, 2048), so text there means that something happened.
@@ -26,8 +27,18 @@ class EvidenceGate:
             if not facts.damaged:
                 yield invalid("no-result", "fio left no result: no file of the run is fio output")
             return
-        if not facts.directions:
+        if facts.sections:
+            yield invalid("sections", f"{facts.fio_file} holds {len(facts.sections)} sections that ran one after another "
+                          f"({_few(facts.sections)}), each a measurement of its own: import it again, which makes a run of each",
+                          file=facts.fio_file, sections=list(facts.sections))
+        elif not facts.fio.jobs:
+            yield invalid("no-io", f"{facts.fio_file} holds no job: fio was ended before any of them reported", file=facts.fio_file)
+        elif not facts.directions:
             yield invalid("no-io", "fio's result holds no I/O at all", file=facts.fio_file)
         if facts.fio.leading_text:
             first = facts.fio.leading_text.splitlines()[0][:120]
             yield suspect("text-in-json", f"fio wrote text before its JSON: '{first}'", file=facts.fio_file)
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:4])} and {len(names) - 4} more"
