@@ -251,3 +251,15 @@ def test_recordings_are_compared_from_their_first_io_on(tmp_path: Path, capsys: 
     rows = [line.partition("┤")[2] or line.partition("│")[2] for line in difference.splitlines() if "┤" in line or "│" in line]
     assert rows
     assert "".join(rows).strip() == "", difference
+
+
+@pytest.mark.parametrize("words", [("show",), ("query", "io.ops"), ("heatmap",), ("import", "-o"), ("view", "--port", "0")])
+def test_a_file_without_a_readable_line(words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("time_us,latency_us\n1,a\n2,b\n")
+    more = [*words[1:], *([str(tmp_path / "made")] if words[0] == "import" else [])]
+    assert run([words[0], str(path), *more]) == 3
+    out, error = capsys.readouterr()
+    assert (out, error.count("\n")) == ("", 1)
+    assert f"{path}: none of 2 lines could be read; line 2: the latency is not a number" in error
+    assert "such as '1000,250'" in error

@@ -71,7 +71,7 @@ def test_the_catalogue_of_a_recording_and_a_trace(counters: Path, trace: Path, c
     assert "from events or counters, by csv; by op, process, latency, size\n" in out
     assert "not by device, file, mount, client, job, pid, thread, error, flags, queue, offset: what was recorded does not tell them" in out
     found = {each["name"]: each for each in json.loads(done(capsys, "catalog", "statistics", trace, "--format", "json"))["entries"]}
-    assert found["io.ops"]["lacking"]["client"] == "no source tells the client yet"
+    assert found["io.ops"]["lacking"]["client"] == "only a table with a column of that name tells the client"
     assert found["io.ops"]["lacking"]["file"] == "csv events tell no file; file.ops does, where it was recorded"
     assert "not here: there are no counters of cpu" in out
     assert run(["catalog", "metrics", str(trace)]) == 2

@@ -1,6 +1,6 @@
 //! Events as columns, for those who keep them.
 
-use crate::event::{Event, Sink};
+use crate::event::{Event, Sink, DIMENSIONS};
 use crate::filter::Filter;
 use crate::names::Names;
 use crate::readers::Work;
@@ -18,7 +18,7 @@ pub struct Batch {
     /// Latency, offset, size.
     pub values: [Column<u64>; 3],
     /// Names' numbers, by dimension.
-    pub keys: [Column<u32>; 4],
+    pub keys: [Column<u32>; DIMENSIONS],
     /// Events that the filter left out, so far.
     pub skipped: u64,
 }

@@ -91,11 +91,17 @@ pub enum Dimension {
     File,
     /// Job of a load generator.
     Job,
+    /// Client, by its host's name or address.
+    Client,
 }
+
+/// How many dimensions there are.
+pub const DIMENSIONS: usize = 5;
 
 impl Dimension {
     /// All dimensions, in the order in which arrays hold them.
-    pub const ALL: [Dimension; 4] = [Dimension::Device, Dimension::Process, Dimension::File, Dimension::Job];
+    pub const ALL: [Dimension; DIMENSIONS] =
+        [Dimension::Device, Dimension::Process, Dimension::File, Dimension::Job, Dimension::Client];
 
     /// Name, as `where` takes it.
     pub fn name(self) -> &'static str {
@@ -104,6 +110,7 @@ impl Dimension {
             Dimension::Process => "process",
             Dimension::File => "file",
             Dimension::Job => "job",
+            Dimension::Client => "client",
         }
     }
 }
@@ -122,7 +129,7 @@ pub struct Event {
     /// What it did.
     pub op: Op,
     /// Interned names, indexed by `Dimension`.
-    pub keys: [Option<u32>; 4],
+    pub keys: [Option<u32>; DIMENSIONS],
     /// I/Os that this stands for.
     pub count: u64,
 }
@@ -130,7 +137,7 @@ pub struct Event {
 impl Event {
     /// An I/O of which only time and operation are known.
     pub fn at(time_ns: i64, op: Op) -> Self {
-        Self { time_ns, latency_ns: None, offset_bytes: None, size_bytes: None, op, keys: [None; 4], count: 1 }
+        Self { time_ns, latency_ns: None, offset_bytes: None, size_bytes: None, op, keys: [None; DIMENSIONS], count: 1 }
     }
 
     /// Interned name in a dimension.

@@ -1,7 +1,7 @@
 //! Which events are asked for: equality of names, ranges of numbers.
 
 use crate::error::TraceError;
-use crate::event::{Dimension, Event, Op};
+use crate::event::{Dimension, Event, Op, DIMENSIONS};
 use crate::names::Names;
 
 /// Half-open range of a number.
@@ -36,7 +36,7 @@ impl Range {
 pub struct Filter {
     ops: Option<Vec<Op>>,
     names: Vec<(Dimension, Vec<String>)>,
-    wanted: [Option<Vec<u32>>; 4],
+    wanted: [Option<Vec<u32>>; DIMENSIONS],
     time: Vec<Range>,
     latency: Vec<Range>,
     offset: Vec<Range>,
@@ -64,7 +64,7 @@ impl Filter {
                     Some(dimension) => filter.names.push((dimension, words.to_vec())),
                     None => {
                         return Err(TraceError::new(format!(
-                            "no condition on {key:?}; there are op, device, process, file, job, time, latency, offset and size"
+                            "no condition on {key:?}; there are op, device, process, file, job, client, time, latency, offset and size"
                         )))
                     }
                 },

@@ -1,6 +1,6 @@
-//! Names (devices, processes, files, jobs) as small numbers, with a limit so that memory stays flat.
+//! Names (devices, processes, files, jobs, clients) as small numbers, with a limit so that memory stays flat.
 
-use crate::event::Dimension;
+use crate::event::{Dimension, DIMENSIONS};
 use std::collections::HashMap;
 
 /// Different names that a dimension keeps; what comes beyond is `OTHER`, counted.
@@ -95,7 +95,7 @@ impl Table {
 /// Names of all dimensions.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    tables: [Table; 4],
+    tables: [Table; DIMENSIONS],
 }
 
 impl Names {

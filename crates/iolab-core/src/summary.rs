@@ -1,6 +1,6 @@
 //! What a trace holds, counted in one pass.
 
-use crate::event::{Dimension, Event, Op, Sink};
+use crate::event::{Dimension, Event, Op, Sink, DIMENSIONS};
 use crate::filter::Filter;
 use crate::fio_bins::FIO_BITS;
 use crate::grid::Grid;
@@ -110,7 +110,7 @@ pub struct Summary {
     /// Latencies by operation.
     pub latency_of_op: [Distribution; 6],
     has_offset: bool,
-    keys: [ByKey; 4],
+    keys: [ByKey; DIMENSIONS],
     backwards: u64,
     /// First and last time of each block.
     blocks: Vec<(u64, i64, i64)>,

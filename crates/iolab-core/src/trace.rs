@@ -3,6 +3,7 @@
 use crate::error::TraceError;
 use crate::event::Sink;
 use crate::input::{self, Input};
+use crate::ledger::Ledger;
 use crate::lines::{Found, Lines, BLOCK};
 use crate::readers::blkparse::Blkparse;
 use crate::readers::blktrace::Blktrace;
@@ -107,6 +108,17 @@ impl AnyText {
         each!(self, reader => reader.finish(work, sink));
     }
 
+    /// A line that the reader takes.
+    fn example(&self) -> String {
+        match self {
+            AnyText::FioLog(_) => "1000, 250000, 0, 4096, 0".to_owned(),
+            AnyText::FioHist(_) => "1000, 0, 4096, and its 1856 counts".to_owned(),
+            AnyText::Blkparse(_) => "8,0 1 1 0.000001000 42 D R 8 + 8 [fio]".to_owned(),
+            AnyText::Table(reader) => reader.example(),
+            AnyText::Csv(reader) => reader.example(),
+        }
+    }
+
     fn is_independent(&self) -> bool {
         each!(self, reader => reader.is_independent())
     }
@@ -193,11 +205,15 @@ impl Trace {
                 AnyText::Table(assume(biosnoop::reader_bpftrace(head), &mut assumptions))
             }
             "iosnoop" => AnyText::Table(iosnoop::reader(head).map_err(TraceError::new)?),
-            "csv" => AnyText::Csv(
-                columns
+            "csv" => {
+                let reader = columns
                     .map_or_else(|| Csv::of_header(head), |columns| Csv::of_columns(columns, head))
-                    .map_err(TraceError)?,
-            ),
+                    .map_err(TraceError)?;
+                if !reader.unknown().is_empty() {
+                    assumptions.push(format!("columns that no I/O has are skipped: {}", reader.unknown().join(", ")));
+                }
+                AnyText::Csv(reader)
+            }
             _ => {
                 resolution = 1_000_000;
                 let sample = Sample::of(head)
@@ -220,6 +236,22 @@ impl Trace {
 
     fn new(source: Source, format: &'static str, resolution_ns: i64) -> Self {
         Self { source, plain: None, format, assumptions: Vec::new(), averaged: false, resolution_ns }
+    }
+
+    /// An error where a trace was read to its end, `seen` events were in it, and nothing could be read of what there was.
+    pub fn refuse_unread(&self, seen: u64, ledger: &Ledger, lines_of_block: &[u32]) -> Result<(), TraceError> {
+        if seen > 0 || ledger.damaged == 0 || ledger.unpaired > 0 {
+            return Ok(());
+        }
+        let first = ledger.examples(lines_of_block);
+        let example = first.first().map_or(String::new(), |(line, reason)| format!("; line {line}: {reason}"));
+        let (what, remedy) = match &self.source {
+            Source::Text { reader, .. } => {
+                ("lines", format!("; a line of {} is such as '{}'", self.format, reader.example()))
+            }
+            Source::Blktrace(_) => ("records", String::new()),
+        };
+        Err(TraceError::new(format!("none of {} {what} could be read{example}{remedy}", ledger.damaged)))
     }
 
     /// Read on, a block; false when nothing is left.

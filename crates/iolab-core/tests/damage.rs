@@ -108,6 +108,49 @@ proptest! {
     }
 
     #[test]
+    fn a_table_reads_alike_by_every_separator(
+        rows in prop::collection::vec((0u64..1 << 40, 0u64..1 << 40, 0u64..1 << 30), 1..40), header in any::<bool>(), bad in "[a-z]{1,9}", at in any::<prop::sample::Index>(),
+    ) {
+        let mut found = Vec::new();
+        for separator in [",", "\t", ";", " ", "  \t"] {
+            let mut lines: Vec<String> =
+                rows.iter().map(|(time, latency, size)| [time, latency, size].map(u64::to_string).join(separator)).collect();
+            // not among the first, where it would be the header
+            lines.insert(1 + at.index(lines.len()), bad.clone());
+            if header {
+                lines.insert(0, ["when", "how long", "how much"].map(|word| word.replace(' ', "_")).join(separator));
+            }
+            let text = lines.join("\n") + "\n";
+            let read = read_bytes(text.as_bytes(), "", None, Some("time:us,latency:us,size")).unwrap();
+            prop_assert_eq!(read.work.ledger.damaged, 1, "{}", text);
+            found.push(read.events);
+        }
+        prop_assert_eq!(found[0].len(), rows.len());
+        prop_assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
+    }
+
+    #[test]
+    fn tables_one_after_another_are_read_each_by_its_header(
+        parts in prop::collection::vec((any::<bool>(), prop::collection::vec((0u64..1 << 30, 1u64..1 << 30), 0..8), "[a-z \n]{0,40}"), 1..6),
+    ) {
+        let (mut text, mut wanted) = (String::new(), Vec::new());
+        for (queued, rows, prose) in &parts {
+            let (heading, waited) = if *queued { (" QUE(ms)", " 0.25") } else { ("", "") };
+            text += &format!("\n{prose}\nTIME(s) COMM PID DISK T SECTOR BYTES{heading} LAT(ms)\n");
+            for (bytes, latency) in rows {
+                text += &format!("0.5 a b 7 sda R 8 {bytes}{waited} {latency}\n");
+                wanted.push((Some(*bytes), Some(latency * 1_000_000)));
+            }
+        }
+        let read = read_bytes(text.as_bytes(), "", Some("biosnoop"), None).unwrap();
+        let found: Vec<_> = read.events.iter().map(|event| (event.size_bytes, event.latency_ns)).collect();
+        if wanted.is_empty() || detect(text.as_bytes(), "") == Some("biosnoop") {
+            prop_assert_eq!(found, wanted);
+            prop_assert_eq!(read.work.ledger.damaged, 0);
+        }
+    }
+
+    #[test]
     fn samples_with_damage_never_panic(
         which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), noise in prop::collection::vec(any::<u8>(), 0..40), drop in 0usize..40,
     ) {

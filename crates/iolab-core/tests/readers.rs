@@ -216,6 +216,100 @@ fn tables_by_header_and_by_columns() {
 }
 
 #[test]
+fn columns_apart_by_any_separator_are_read() {
+    let wanted = [(1_500_000, Some(250_000), None, None, Op::Other), (1_700_000, Some(9000), None, None, Op::Other)];
+    for separator in [",", ", ", "\t", ";", " ", "   ", " \t ", "\t\t"] {
+        for header in ["", "TIMEus DELTAus\n", "T1_2 D3\n", "time_us latency_us\n"] {
+            let body = ["1500 250", "1700 9"].map(|row| row.replace(' ', separator) + "\n").concat();
+            let text = header.replace(' ', separator) + &body + "\nthat was all\n";
+            let read = read_bytes(text.as_bytes(), "", None, Some("time:us,latency:us")).unwrap();
+            assert_eq!(rows(&read), wanted, "{text:?}");
+            assert_eq!(read.work.ledger.damaged, 1, "prose is counted: {text:?}");
+        }
+    }
+    let padded = read_bytes(b"   1500   250\n   1700     9", "", None, Some("time:us,latency:us")).unwrap();
+    assert_eq!(rows(&padded), wanted);
+    let quoted = read_bytes(b"1500 \"a job\" 250\n", "", None, Some("time:us,job,latency:us")).unwrap();
+    assert_eq!(
+        (quoted.name(0, Dimension::Job).as_deref(), quoted.events[0].latency_ns),
+        (Some("a job"), Some(250_000))
+    );
+    let lacking = read_bytes(b"1500\t\t7\n", "", None, Some("time:us,latency:us,size")).unwrap();
+    assert_eq!(rows(&lacking)[0], (1_500_000, None, None, Some(7), Op::Other), "an empty field stays one");
+    let row = read_bytes(b"1500,file\n", "", None, Some("time:us,process")).unwrap();
+    assert_eq!(row.events.len(), 1, "a name that is also a field's makes no header");
+}
+
+#[test]
+fn a_table_apart_by_blanks_names_itself_and_prose_does_not() {
+    let read = read_bytes(b"start (us)  latency (us)  queue\n 100  20 3\n 200  30 4\n", "", None, None).unwrap();
+    assert_eq!((read.format, rows(&read)[1].0, rows(&read)[1].1), ("csv", 230_000, Some(30_000)));
+    assert_eq!(read.assumptions, ["columns that no I/O has are skipped: queue"]);
+    for prose in ["the time and the latency of a disk\nare what counts\n", "time_us latency_us\nno row below\n"] {
+        assert!(read_bytes(prose.as_bytes(), "", None, None).is_err(), "{prose:?}");
+    }
+}
+
+#[test]
+fn time_is_the_completion_and_the_start_can_be_said() {
+    for (columns, time) in [("time:us,latency:us", 1000), ("end:us,latency:us", 1000), ("start:us,latency:us", 1250)] {
+        let read = read_bytes(b"1000 250\n", "", None, Some(columns)).unwrap();
+        assert_eq!((read.events[0].time_ns, read.events[0].latency_ns), (time * 1000, Some(250_000)), "{columns}");
+    }
+    let both = read_bytes(b"1000,1250\n", "", None, Some("start:us,end:us")).unwrap();
+    assert_eq!((both.events[0].time_ns, both.events[0].latency_ns), (1_250_000, Some(250_000)));
+}
+
+#[test]
+fn unknown_columns_are_named_and_a_client_is_a_key() {
+    let read =
+        read_bytes(b"time_us,latency_us,client,weather,Queue Depth\n1,2,host7,rain,5\n", "", None, None).unwrap();
+    assert_eq!(read.name(0, Dimension::Client).as_deref(), Some("host7"));
+    assert_eq!(read.assumptions, ["columns that no I/O has are skipped: weather, Queue Depth"]);
+    let given = read_bytes(b"1,host7\n", "", None, Some("time:us,client")).unwrap();
+    assert_eq!(given.name(0, Dimension::Client).as_deref(), Some("host7"));
+    let more = read_bytes(b"time,what,weather\n1,2,3\n", "", None, Some("time:us,latency:us")).unwrap();
+    assert_eq!(more.assumptions, ["columns that no I/O has are skipped: weather"]);
+}
+
+#[test]
+fn a_second_header_changes_the_columns_and_prose_is_no_damage() {
+    let plain = "TIME(s)     COMM  PID  DISK  T SECTOR  BYTES  LAT(ms)\n0.000004 fio 19 sda W 8 4096 0.74\n";
+    let queued =
+        "TIME(s)  COMM PID DISK T SECTOR BYTES QUE(ms) LAT(ms)\n0.5 Web Content 7 nvme0n1 R 16 8192 0.01 0.55\n";
+    let text =
+        format!("A recording.\n\n{plain}\nThe same with -Q,\nsda 0.00 1.00\n\n{queued}{plain}[...]\n\nThat was all.");
+    let read = read_bytes(text.as_bytes(), "", None, None).unwrap();
+    let times = rows(&read).iter().map(|row| (row.1, row.2, row.3)).collect::<Vec<_>>();
+    let first = (Some(740_000), Some(4096), Some(4096));
+    assert_eq!(times, [first, (Some(550_000), Some(8192), Some(8192)), first]);
+    assert_eq!(read.name(1, Dimension::Process).as_deref(), Some("Web Content"));
+    assert_eq!(read.work.ledger.damaged, 1, "[...] within a table is no prose");
+}
+
+#[test]
+fn a_trace_of_which_nothing_can_be_read_is_an_error() {
+    let unread = |text: &str, format, columns| {
+        let input = iolab_core::input::from_reader(std::io::Cursor::new(text.as_bytes().to_vec()), "x").unwrap();
+        let mut trace = iolab_core::trace::Trace::of_input(input, Vec::new(), format, columns).unwrap();
+        let (mut work, mut keep) = (iolab_core::readers::Work::default(), support::Keep::default());
+        while trace.step(&mut work, &mut keep).unwrap() {}
+        trace.refuse_unread(keep.0.len() as u64, &work.ledger, &[])
+    };
+    let error = unread("1,a\n2,b\n", None, Some("time:us,latency:us,op")).unwrap_err().0;
+    assert_eq!(
+        error,
+        "none of 2 lines could be read; line 1: the latency is not a number of 0 or more; a line of csv is such as '1000,250,read'"
+    );
+    let columns = Some("time:us,latency:us,op");
+    assert!(read_bytes(b"1000,250,read\n", "", None, columns).is_ok_and(|read| read.events.len() == 1));
+    assert!(unread("hello\nworld\n", Some("biosnoop"), None).unwrap_err().0.contains("such as '1000 fio 1 sda"));
+    assert!(unread("8,0 0 1 0.1 7 D R x + 8 [a]\n", Some("blkparse"), None).unwrap_err().0.contains("none of 1 lines"));
+    assert_eq!(unread("1,2,read\n2,b\n", None, columns), Ok(()));
+    assert_eq!(unread("time_us,latency_us\n", None, None), Ok(()), "a header alone is an empty trace");
+}
+
+#[test]
 fn what_is_wrong_is_said_in_one_line() {
     let refused = |bytes: &[u8], format, columns| read_bytes(bytes, "", format, columns).unwrap_err().0;
     let cases = [

@@ -2,7 +2,7 @@
 
 use iolab_core::batch::{Batch, Column};
 use iolab_core::error::TraceError;
-use iolab_core::event::{Dimension, Op};
+use iolab_core::event::{Dimension, Op, DIMENSIONS};
 use iolab_core::filter::Filter;
 use iolab_core::grid::Grid;
 use iolab_core::heatmap::{self, HeatMap, Scale, Spec, Weight, Y};
@@ -112,6 +112,8 @@ pub fn trace_summary<'py>(
     let (trace, mut scanned) = obeying_signals(py, move |stop| {
         let mut trace = Trace::open(&path, format.as_deref(), columns.as_deref())?;
         let scanned = scan(&mut trace, |work| Summary::new(filter.clone(), work), None, stop)?;
+        let seen = scanned.sink.events + scanned.sink.skipped;
+        trace.refuse_unread(seen, &scanned.work.ledger, &scanned.lines_of_block)?;
         Ok((trace, scanned))
     })?;
     let out = PyDict::new(py);
@@ -213,6 +215,7 @@ pub fn trace_heatmap<'py>(
     let (trace, map, scanned) = obeying_signals(py, move |stop| {
         let mut trace = Trace::open(&path, format.as_deref(), columns.as_deref())?;
         let (map, scanned) = heatmap::heatmap(&mut trace, &spec, &filter, None, stop)?;
+        trace.refuse_unread(map.tally.seen(), &scanned.work.ledger, &scanned.lines_of_block)?;
         Ok((trace, map, scanned))
     })?;
     let out = PyDict::new(py);
@@ -262,8 +265,10 @@ pub struct TraceEvents {
     batch: Batch,
     wanted: usize,
     ended: bool,
+    /// Rows given so far.
+    rows: u64,
     /// Names of each dimension that were given already.
-    given: [usize; 4],
+    given: [usize; DIMENSIONS],
 }
 
 /// The events themselves, in batches, in the order of the trace.
@@ -281,7 +286,15 @@ pub fn trace_events(
     let trace = py.detach(|| Trace::open(path, format, columns)).map_err(refused)?;
     let mut work = Work::default();
     let events = Batch::new(filter, &mut work);
-    Ok(TraceEvents { trace: Mutex::new(trace), work, batch: events, wanted: batch.max(1), ended: false, given: [0; 4] })
+    Ok(TraceEvents {
+        trace: Mutex::new(trace),
+        work,
+        batch: events,
+        wanted: batch.max(1),
+        ended: false,
+        rows: 0,
+        given: [0; DIMENSIONS],
+    })
 }
 
 #[pymethods]
@@ -298,8 +311,13 @@ impl TraceEvents {
             self.ended = !more.map_err(|error| PyValueError::new_err(format!("reading failed: {error}")))?;
             py.check_signals()?;
         }
-        if self.ended && self.batch.rows() == 0 {
-            return Ok(None);
+        self.rows += self.batch.rows() as u64;
+        if self.ended {
+            let trace = self.trace.get_mut().map_err(|_| PyRuntimeError::new_err("an earlier batch failed"))?;
+            trace.refuse_unread(self.rows + self.batch.skipped, &self.work.ledger, &[]).map_err(refused)?;
+            if self.batch.rows() == 0 {
+                return Ok(None);
+            }
         }
         let out = self.columns(py)?;
         self.batch.clear();

@@ -53,7 +53,7 @@ COLUMNS = {".png": 2000, ".svg": 2000, ".html": 2000}
 @click.option("--against", type=PATH, help="A second trace or recording: both maps on one scale, and their difference.")
 @click.option("--percentiles", is_flag=True, help="Draw the 50th, 90th and 99th percentile and the mean of each column.")
 @click.option("--format", "kind", metavar="FORMAT", help="The trace's format. Default: found by content.")
-@click.option("--columns", metavar="FIELDS", help="What the columns of a CSV hold: 'time:us,latency:ns,offset:bytes,-,op'.")
+@click.option("--columns", metavar="FIELDS", help="What the columns of a table hold: 'time:us,latency:ns,offset:bytes,-,op'.")
 @click.option("--theme", type=click.Choice(("light", "dark")), help="Default: light for files, the terminal's own there.")
 @click.option("--screen", type=click.Choice(("truecolor", "256", "grey", "text")), help="What the terminal can show. Default: found out.")
 def command(paths: tuple[Path, ...], ys: str, output: Path | None, where: tuple[str, ...], crop: str | None, y_range: str | None,

@@ -32,7 +32,7 @@ LABELS = 48
 @click.option("--source", metavar="NAME", help="What answers: block, syscall, fio, diskstats... Default: by the statistic.")
 @click.option("--follow", is_flag=True, help="Of a recording that grows: a line for each --interval (1s) as it comes; Ctrl-C ends it.")
 @click.option("--who", "values", metavar="RANGE", help="Whose a map's I/Os are in these values (10ms..1s) and this time, against all else.")
-@click.option("--columns", metavar="FIELDS", help="What the columns of a CSV hold: 'time:us,latency:ns,offset:bytes,-,op'.")
+@click.option("--columns", metavar="FIELDS", help="What the columns of a table hold: 'time:us,latency:ns,offset:bytes,-,op'.")
 def command(path: Path, statistic: str, start: str | None, end: str | None, interval: str | None, style: str, top: int | None,
             source: str | None, follow: bool, values: str | None, columns: str | None) -> None:
     """Ask a trace or recording for a statistic: group.name[field=value]...[breakdown].

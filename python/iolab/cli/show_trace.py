@@ -63,7 +63,7 @@ def _lines(summary: Summary) -> list[str]:
     if facts["averaged"]:
         lines.append("note      each line is the mean of a window, not one I/O: percentiles are of windows")
     lines += [f"assumed   {text}" for text in facts["assumptions"]]
-    for name in ("op", "device", "process", "file", "job"):
+    for name in ("op", "device", "process", "file", "job", "client"):
         pairs = summary.names(name)
         if pairs:
             shown = ", ".join(f"{value} {number(count)}" for value, count in pairs[:6])

@@ -11,7 +11,7 @@ from ..units import parse_quantity
 
 Where: TypeAlias = Mapping[str, Sequence[str]]
 
-NAMES = ("op", "device", "process", "file", "job")
+NAMES = ("op", "device", "process", "file", "job", "client")
 RANGES = {"latency": "time", "time": "time", "offset": "size", "size": "size"}
 """Dimensions that are compared as words, and those that are numbers, with the dimension of their unit."""
 

@@ -42,11 +42,11 @@ class Summary:
 
     @property
     def has(self) -> list[str]:
-        """Fields that some event has, of time, latency, offset, size, op, device, process, file, job."""
+        """Fields that some event has, of time, latency, offset, size, op, device, process, file, job, client."""
         return list(self.facts["has"])
 
     def names(self, dimension: str) -> list[tuple[str, int]]:
-        """Values of op, device, process, file or job with their I/Os, largest first; at most 20 are known."""
+        """Values of op, device, process, file, job or client with their I/Os, largest first; at most 20 are known."""
         pairs = self.facts["ops"].items() if dimension == "op" else self.facts["keys"].get(dimension, ())
         return sorted(((str(name), int(count)) for name, count in pairs if count), key=lambda pair: (-pair[1], pair[0]))
 
@@ -77,6 +77,10 @@ class Trace:
     def detect(self) -> str | None:
         """The format, found by content; None where none is recognised."""
         return self.format or self._asked(lambda: _core.trace_detect(str(self.path)))
+
+    def check(self) -> None:
+        """Read up to the first events. FormatError where it is empty, of no known format, or nothing in it can be read."""
+        self._asked(lambda: next(iter(_core.trace_events(str(self.path), self.format, self.columns, None, 1)), None))
 
     def summary(self) -> Summary:
         """What is in it, in one pass. FormatError where it is empty or of no known format."""
@@ -117,7 +121,8 @@ class Trace:
             words, place = str(error), "standard input" if self.path == STDIN else str(self.path)
             if any(f"{start}{place}" in words for start in ("", "-")):
                 place = ""
-            kind: type[IolabError] = UsageError if self.columns and "column" in words else FormatError
+            # what is wrong with the columns that were asked for begins so; everything else is wrong with the file
+            kind: type[IolabError] = UsageError if self.columns and ": columns" in f": {words}" else FormatError
             raise kind(words.removeprefix("-: "), where=place or None) from None
         except OSError as error:
             raise FormatError(f"can't be read: {error.strerror or error}", where=self.path) from None

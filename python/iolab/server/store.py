@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from ..errors import FormatError, ResultsError, UsageError
+from ..errors import FormatError, IolabError, ResultsError, UsageError
 from ..recording.layout import FACTS, is_recording
 from ..recording.opened import open_events
 from ..recording.recording import Recording
@@ -134,7 +134,8 @@ class Store:
 
     def _opened(self) -> dict[str, Trace]:
         """The traces of what is served, once all of it was looked at."""
-        traces, damaged = {}, []
+        traces: dict[str, Trace] = {}
+        damaged: list[IolabError] = []
         for name, path in self._paths.items():
             try:
                 opened = open_events(path)
@@ -143,6 +144,10 @@ class Store:
                 continue
             if isinstance(opened, Trace):
                 traces[name] = opened
+                try:
+                    opened.check()
+                except FormatError as error:
+                    damaged.append(error)
         if damaged and len(damaged) == len(self._paths):
             raise damaged[0]
         return traces

@@ -16,7 +16,7 @@ from .snapshot import choose, snapshot
 if TYPE_CHECKING:
     from ..recording.recording import Recording
 
-FIELDS = ("op", "device", "process", "file", "job")
+FIELDS = ("op", "device", "process", "file", "job", "client")
 BUDGET = 2 * 10**9
 """Events to scan for this; beyond, fewer fields are told apart."""
 

@@ -19,7 +19,7 @@ _CALLS = ("op", "process", "pid", "thread", "error", "flags", "latency", "offset
 _RECORDED = {"block": (*_CALLS, "device", "queue"), "syscall": (*_CALLS, "file", "mount")}
 """What the probe tells of each I/O."""
 
-_TRACED = ("op", "device", "process", "file", "job", "latency", "offset", "size")
+_TRACED = ("op", "device", "process", "file", "job", "client", "latency", "offset", "size")
 _OF_DISKS = ("op", "device", "process", "latency", "offset", "size")
 _FORMATS = {"fio": ("op", "job", "latency", "offset", "size"), "biosnoop": _OF_DISKS, "blkparse": _OF_DISKS, "blktrace": _OF_DISKS}
 """What the native readers can find in a trace, and in those of some sources."""
@@ -61,7 +61,7 @@ def lacking(entry: Entry | None, fields: Iterable[str], source: str, told: Told)
 
 def _why_not(entry: Entry | None, field: str, source: str) -> str:
     if field == "client":
-        return "no source tells the client yet"
+        return "only a table with a column of that name tells the client"
     other = _ELSEWHERE.get(field, "")
     own = entry is not None and other.partition(".")[0] == entry.name.partition(".")[0]
     return f"{source} events tell no {field}{f'; {other} does, where it was recorded' if other and not own else ''}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,7 +13,10 @@ from hypothesis import strategies as st
 from iolab.errors import FormatError, UsageError
 from iolab.recording.breakdown import dimensions
 from iolab.recording.counts import HeatCounts, alike, merge
+from iolab.recording.ingest import ingest
+from iolab.recording.recording import Recording
 from iolab.recording.trace import Trace, counts_alike
+from iolab.statistics.query import query
 
 IO = st.tuples(st.integers(0, 3_000_000), st.integers(1, 10**6), st.integers(0, 2**44), st.sampled_from("abcdefghijkl"))
 """Time (us), latency (us), offset and device of an I/O."""
@@ -109,6 +113,41 @@ def test_traces_of_different_length_get_the_same_columns(tmp_path: Path) -> None
 def test_damaged_lines_are_counted(tmp_path: Path) -> None:
     found = trace(tmp_path, ["1,2,3,4,read,a", "rubbish", "5,6,7,8,read,a", "9,1"]).counts("latency")
     assert (found.total, found.damaged) == (2, 2)
+
+
+def test_what_holds_no_line_that_can_be_read_is_an_error_everywhere(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("1 2\n3 4\n")
+    whole = Trace(tmp_path / "x.txt", columns="time:us,latency:us,op")
+    for ask in (whole.summary, whole.check, lambda: whole.counts("latency"), lambda: ingest(whole, tmp_path / "made"),
+                lambda: query(whole, "io.ops[op]")):
+        with pytest.raises(FormatError, match=r"none of 2 lines could be read; line 1: too few columns.*'1000 250 read'") as caught:
+            ask()
+        assert str(caught.value).count(str(whole.path)) == 1
+    # a condition that nothing meets is no damage
+    some = replace(whole, columns="time:us,latency:us", where={"op": ["read"]})
+    assert (some.counts("latency").total, some.summary().events) == (0, 0)
+    some.check()
+
+
+def test_columns_apart_by_blanks_with_their_client(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("TIMEus DELTAus WHO\n1000 7 host1\n2000 8 host2\n3000 9 host1\nthe end\n")
+    found = Trace(tmp_path / "x.txt", columns="start:us,latency:us,client")
+    assert (found.summary().events, found.summary().facts["damaged"]) == (3, 1)
+    assert found.summary().names("client") == [("host1", 2), ("host2", 1)]
+    assert replace(found, where={"client": ["host1"]}).counts("latency").total == 2
+    by = query(found, "io.ops[client]")
+    assert (by.keys, by.totals) == (["host1", "host2"], [2, 1])
+    ingest(found, tmp_path / "made")
+    kept = query(Recording(tmp_path / "made"), "io.ops[client=host2]")
+    assert kept.total == 1
+
+
+def test_columns_that_are_not_known_are_named(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("time_us,latency_us,weather,Moon\n1,2,rain,full\n")
+    found = Trace(tmp_path / "x.csv")
+    said = "columns that no I/O has are skipped: weather, Moon"
+    assert found.counts("latency").assumptions == (said,)
+    assert said in query(found, "io.ops").notes
 
 
 @pytest.mark.parametrize(("content", "words"), [(b"", "empty"), (b"\x00\x01\x02" * 100, "format|recognise|known"),

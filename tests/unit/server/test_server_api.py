@@ -92,7 +92,8 @@ def test_what_is_served_and_what_can_be_asked(client: TestClient) -> None:
     of_trace = {each["name"]: each for each in asked(client, "statistics", recording="t.csv")["statistics"]}["io.ops"]
     assert [each["field"] for each in of_trace["breakdowns"]] == ["op", "process", "file", "latency", "offset", "size"]
     assert of_trace["sources"][0]["fields"] == [each["field"] for each in of_trace["breakdowns"]]
-    assert {"field": "client", "kind": "stack", "why_not": "no source tells the client yet"} in of_trace["lacking"]
+    assert {"field": "client", "kind": "stack",
+            "why_not": "only a table with a column of that name tells the client"} in of_trace["lacking"]
     assert {"field": "queue", "kind": "heat", "why_not": "csv events tell no queue"} in of_trace["lacking"]
 
 

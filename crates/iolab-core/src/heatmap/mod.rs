@@ -64,6 +64,13 @@ pub struct Tally {
     pub skipped: u64,
 }
 
+impl Tally {
+    /// Events that were read, whatever became of them.
+    pub fn seen(&self) -> u64 {
+        self.events + self.outside + self.without_y + self.skipped
+    }
+}
+
 /// The map of a trace, with what its reader counted.
 pub fn heatmap(
     trace: &mut Trace,

@@ -81,7 +81,7 @@ pub fn reader(head: &[u8]) -> (Table, Option<String>) {
     } else {
         "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)"
     };
-    (Table::new(fields, 1, HEADINGS, BCC), Some(format!("columns {columns}, as there is no header")))
+    (Table::new(fields, 1, HEADINGS, BCC, command), Some(format!("columns {columns}, as there is no header")))
 }
 
 /// Whether a file is what biosnoop.bt prints.
@@ -102,7 +102,7 @@ pub fn reader_bpftrace(head: &[u8]) -> (Table, Option<String>) {
         Field::Latency(MS),
     ];
     (
-        Table::new(fields, 2, HEADINGS, BPFTRACE),
+        Table::new(fields, 2, HEADINGS, BPFTRACE, command),
         Some("columns TIME(ms) DISK COMM PID LAT(ms), as there is no header".into()),
     )
 }

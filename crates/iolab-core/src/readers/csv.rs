@@ -1,7 +1,8 @@
-//! CSV and TSV whose columns are given, or named in a header.
+//! Tables whose columns are given, or named in a header, separated by commas, tabs, semicolons or runs of blanks.
 //!
 //! Given: `time:us,latency:ns,offset:bytes,-,op`. In a header: the field's name with its unit, as `time_us`, `latency:ns`,
-//! `size (bytes)`, `offset[sectors]`. Lines that begin with `#` are comments. Quotes as in RFC 4180, without line ends inside.
+//! `size (bytes)`, `offset[sectors]`. `time` and `end` are the completion, `start` is the start. Lines that begin with `#` are
+//! comments. Quotes as in RFC 4180, without line ends inside.
 
 use super::field::{size_unit, time_unit, Draft, Field};
 use super::{head_lines, TextFormat, Work};
@@ -15,7 +16,16 @@ pub struct Csv {
     separator: u8,
     /// The header, which is no damage, once or again.
     header: Vec<u8>,
+    /// Columns that no event has a field for.
+    unknown: Vec<String>,
 }
+
+/// The separator of columns that any run of spaces and tabs keeps apart.
+const BLANKS: u8 = b' ';
+/// Separators, in the order in which they are preferred.
+const SEPARATORS: [u8; 4] = [b'\t', b';', b',', BLANKS];
+/// Lines that are looked at to tell the separator, or whether there are rows below a header.
+const LOOK: usize = 50;
 
 /// The field of a name and a unit; the unit may be empty.
 fn field(name: &str, unit: &str) -> Result<Field, String> {
@@ -45,8 +55,9 @@ fn field(name: &str, unit: &str) -> Result<Field, String> {
         "process" | "comm" => plain(Field::Name(Dimension::Process)),
         "file" | "path" => plain(Field::Name(Dimension::File)),
         "job" => plain(Field::Name(Dimension::Job)),
+        "client" => plain(Field::Name(Dimension::Client)),
         _ => Err(format!(
-            "no column {name:?}; there are time, start, latency, offset, size, op, device, process, file, job, and - for what is skipped"
+            "no column {name:?}; there are time (or end), start, latency, offset, size, op, device, process, file, job, client, and - for what is skipped"
         )),
     }
 }
@@ -67,12 +78,31 @@ fn split_unit(word: &str) -> (String, String) {
     }
 }
 
+/// The separator of a header.
 fn separator(line: &[u8]) -> u8 {
-    *b"\t;".iter().find(|separator| line.contains(separator)).unwrap_or(&b',')
+    *SEPARATORS[..3].iter().find(|separator| line.contains(separator)).unwrap_or(&BLANKS)
+}
+
+/// Lines that are no comments.
+fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    head_lines(head, 1000).filter(|line| !line.starts_with(b"#"))
 }
 
 fn first_line(head: &[u8]) -> &[u8] {
-    head_lines(head, 1000).find(|line| !line.starts_with(b"#")).unwrap_or(b"")
+    lines(head).next().unwrap_or(b"")
+}
+
+/// Words of a header; a unit that blanks keep apart from its name, as in `time (us)`, belongs to it.
+fn headings(line: &[u8], separator: u8) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in split(line, separator) {
+        let word = String::from_utf8_lossy(word.trim_ascii()).into_owned();
+        match words.last_mut() {
+            Some(last) if separator == BLANKS && word.starts_with(['(', '[']) => last.push_str(&word),
+            _ => words.push(word),
+        }
+    }
+    words
 }
 
 impl Csv {
@@ -83,24 +113,64 @@ impl Csv {
             field(&name.trim().to_lowercase(), &unit.trim().to_lowercase()).map_err(|error| format!("columns: {error}"))
         };
         let fields = columns.split(',').map(parse).collect::<Result<Vec<_>, _>>()?;
-        let line = first_line(head);
-        let mut csv = Self { fields, separator: separator(line), header: Vec::new() };
+        let mut csv = Self { fields, separator: b',', header: Vec::new(), unknown: Vec::new() };
         csv.check("columns")?;
-        // a first line without numbers where numbers belong is a header
-        let wordy = csv.row(line, &mut Work::default()).is_err() && !line.iter().any(u8::is_ascii_digit);
-        if wordy || split(line, csv.separator).any(|word| header_word(&word).is_some()) {
+        csv.separator = csv.separator_of(head);
+        let line = first_line(head);
+        let names = headings(line, csv.separator);
+        let is_row = csv.row(line, &mut Work::default()).is_ok();
+        if !is_row && (csv.lacks_numbers(line) || names.iter().any(|word| header_word(word).is_some())) {
             csv.header = line.to_vec();
+            csv.unknown = names.into_iter().skip(csv.fields.len()).collect();
         }
         Ok(csv)
+    }
+
+    /// The separator by which most of the first lines are rows; where two do alike, the one that leaves no word over.
+    fn separator_of(&self, head: &[u8]) -> u8 {
+        let mut best = (0, separator(first_line(head)));
+        for separator in SEPARATORS {
+            let candidate = Self { separator, ..self.clone() };
+            let score = |line: &[u8]| {
+                let is_row = candidate.row(line, &mut Work::default()).is_ok();
+                u32::from(is_row) + u32::from(is_row && split(line, separator).count() == self.fields.len())
+            };
+            let total = lines(head).take(LOOK).map(score).sum::<u32>();
+            if total > best.0 {
+                best = (total, separator);
+            }
+        }
+        best.1
+    }
+
+    /// Whether no word of a line is a number where one belongs: a header in words of its own.
+    fn lacks_numbers(&self, line: &[u8]) -> bool {
+        let words: Vec<_> = split(line, self.separator).collect();
+        let mut numbers = self.fields.iter().zip(&words).filter(|(field, _)| field.is_number()).peekable();
+        numbers.peek().is_some()
+            && numbers.all(|(&field, word)| Draft::new().set(field, word.trim_ascii(), &mut Work::default()).is_err())
+    }
+
+    /// Columns that no event has a field for, by their names.
+    pub fn unknown(&self) -> &[String] {
+        &self.unknown
+    }
+
+    /// A line that this reader takes.
+    pub fn example(&self) -> String {
+        let separator = match self.separator {
+            b'\t' => "\\t".to_owned(),
+            separator => char::from(separator).to_string(),
+        };
+        self.fields.iter().map(|field| field.example()).collect::<Vec<_>>().join(&separator)
     }
 
     /// The reader that the header asks for.
     pub fn of_header(head: &[u8]) -> Result<Self, String> {
         let line = first_line(head);
         let separator = separator(line);
-        let mut fields = Vec::new();
-        for word in split(line, separator) {
-            let word = String::from_utf8_lossy(&word).into_owned();
+        let (mut fields, mut unknown) = (Vec::new(), Vec::new());
+        for word in headings(line, separator) {
             let (name, unit) = split_unit(&word);
             fields.push(match field(&name, &unit) {
                 Ok(field) => field,
@@ -108,10 +178,13 @@ impl Csv {
                 Err(error) if field(&name, "s").is_ok() || field(&name, "").is_ok() => {
                     return Err(format!("header: {error}"))
                 }
-                Err(_) => Field::Skip,
+                Err(_) => {
+                    unknown.push(word);
+                    Field::Skip
+                }
             });
         }
-        let csv = Self { fields, separator, header: line.to_vec() };
+        let csv = Self { fields, separator, header: line.to_vec(), unknown };
         csv.check("header")?;
         Ok(csv)
     }
@@ -134,27 +207,35 @@ impl Csv {
         Ok(())
     }
 
-    /// Whether a file is a table with a header that names a time and something else.
+    /// Whether a file is a table with a header that names a time and something else. Words that only blanks keep apart may
+    /// be any prose, and are a header where they name units and a row stands below.
     pub fn detect(head: &[u8]) -> Option<bool> {
         let line = first_line(head);
-        let known = split(line, separator(line)).filter(|word| header_word(word).is_some()).count();
-        let timed = split(line, separator(line)).any(|word| {
-            let (name, unit) = split_unit(&String::from_utf8_lossy(&word));
+        let separator = separator(line);
+        let words = headings(line, separator);
+        let known = words.iter().filter(|word| header_word(word).is_some()).count();
+        let timed = words.iter().any(|word| {
+            let (name, unit) = split_unit(word);
             matches!(field(&name, if unit.is_empty() { "s" } else { &unit }), Ok(Field::Time(_) | Field::Start(_)))
         });
-        Some(timed && known >= 2)
+        let is_table = || {
+            let found = Self::of_header(head);
+            found
+                .is_ok_and(|csv| lines(head).skip(1).take(LOOK).any(|line| csv.row(line, &mut Work::default()).is_ok()))
+        };
+        Some(timed && known >= 2 && (separator != BLANKS || is_table()))
     }
 
     fn row(&self, line: &[u8], work: &mut Work) -> Result<Draft, Reason> {
         let mut draft = Draft::new();
         let mut seen = 0;
-        if memchr::memchr(b'"', line).is_none() {
-            for word in line.split(|&byte| byte == self.separator).take(self.fields.len()) {
+        if self.separator == BLANKS || memchr::memchr(b'"', line).is_some() {
+            for word in split(line, self.separator).take(self.fields.len()) {
                 draft.set(self.fields[seen], word.trim_ascii(), work)?;
                 seen += 1;
             }
         } else {
-            for word in split(line, self.separator).take(self.fields.len()) {
+            for word in line.split(|&byte| byte == self.separator).take(self.fields.len()) {
                 draft.set(self.fields[seen], word.trim_ascii(), work)?;
                 seen += 1;
             }
@@ -167,8 +248,8 @@ impl Csv {
 }
 
 /// Whether a word names a field.
-fn header_word(word: &[u8]) -> Option<()> {
-    let (name, unit) = split_unit(std::str::from_utf8(word).ok()?);
+fn header_word(word: &str) -> Option<()> {
+    let (name, unit) = split_unit(word);
     let known = !name.is_empty()
         && name != "-"
         && (field(&name, &unit).is_ok() || (unit.is_empty() && field(&name, "s").is_ok()));
@@ -177,9 +258,17 @@ fn header_word(word: &[u8]) -> Option<()> {
 
 /// Fields of a line, quotes undone.
 fn split(line: &[u8], separator: u8) -> impl Iterator<Item = Vec<u8>> + '_ {
+    let blanks = separator == BLANKS;
+    let ends = move |byte: u8| if blanks { byte.is_ascii_whitespace() } else { byte == separator };
     let mut rest = Some(line);
     std::iter::from_fn(move || {
-        let text = rest.take()?;
+        let mut text = rest.take()?;
+        if blanks {
+            text = text.trim_ascii_start();
+            if text.is_empty() {
+                return None;
+            }
+        }
         let mut word = Vec::new();
         let mut quoted = false;
         let mut at = 0;
@@ -190,7 +279,7 @@ fn split(line: &[u8], separator: u8) -> impl Iterator<Item = Vec<u8>> + '_ {
                     at += 1;
                 }
                 b'"' => quoted = !quoted,
-                byte if byte == separator && !quoted => {
+                byte if ends(byte) && !quoted => {
                     rest = Some(&text[at + 1..]);
                     return Some(word);
                 }

@@ -26,6 +26,29 @@ pub enum Field {
     Name(Dimension),
 }
 
+impl Field {
+    /// Whether a number stands in the column.
+    pub fn is_number(self) -> bool {
+        !matches!(self, Field::Skip | Field::Op | Field::Name(_))
+    }
+
+    /// What such a column may hold.
+    pub fn example(self) -> &'static str {
+        match self {
+            Field::Skip => "x",
+            Field::Time(_) | Field::Start(_) => "1000",
+            Field::Latency(_) => "250",
+            Field::Offset(_) | Field::Size(_) => "4096",
+            Field::Op => "read",
+            Field::Name(Dimension::Device) => "sda",
+            Field::Name(Dimension::Process) => "fio",
+            Field::Name(Dimension::File) => "/data/file",
+            Field::Name(Dimension::Job) => "job1",
+            Field::Name(Dimension::Client) => "host1",
+        }
+    }
+}
+
 /// Nanoseconds of a unit of time.
 pub fn time_unit(unit: &str) -> Option<u64> {
     Some(match unit {

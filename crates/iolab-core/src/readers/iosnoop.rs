@@ -43,11 +43,13 @@ const HEADINGS: &[Heading] = &[
 const DTRACE: &[&str] = &["UID", "PID", "D", "BLOCK", "SIZE", "COMM"];
 const LINUX: &[&str] = &["COMM", "PID", "TYPE", "DEV", "BLOCK", "BYTES"];
 
+/// A path may hold blanks, or else a command's name.
+fn wide(fields: &[Field]) -> Option<usize> {
+    let place = |dimension| fields.iter().position(|&field| field == Field::Name(dimension));
+    place(Dimension::File).or_else(|| place(Dimension::Process))
+}
+
 fn of_head(head: &[u8]) -> Option<Table> {
-    let wide = |fields: &[Field]| {
-        let place = |dimension| fields.iter().position(|&field| field == Field::Name(dimension));
-        place(Dimension::File).or_else(|| place(Dimension::Process))
-    };
     head_lines(head, 50).find_map(|line| {
         [DTRACE, LINUX].into_iter().find_map(|required| Table::of_header(line, HEADINGS, required, wide))
     })

@@ -2,6 +2,9 @@
 //!
 //! One column may hold blanks (a command's name, a path). It takes the words that are left over when the columns before it
 //! are filled from the left and those after it from the right.
+//!
+//! A file may hold several such tables, as of two recordings one after the other: each header says what stands below it. What
+//! stands before a header, and from an empty line to the next row or header, is prose.
 
 use super::field::{Draft, Field};
 use super::{TextFormat, Work, CUT};
@@ -20,6 +23,10 @@ pub struct Table {
     headings: &'static [Heading],
     /// Words that headers of this tool always have.
     required: &'static [&'static str],
+    /// Which column may hold blanks.
+    wide_of: fn(&[Field]) -> Option<usize>,
+    /// Whether a line that is no row is prose, and no damage.
+    outside: bool,
 }
 
 impl Table {
@@ -29,8 +36,9 @@ impl Table {
         wide: usize,
         headings: &'static [Heading],
         required: &'static [&'static str],
+        wide_of: fn(&[Field]) -> Option<usize>,
     ) -> Self {
-        Self { fields, wide, headings, required }
+        Self { fields, wide, headings, required, wide_of, outside: false }
     }
 
     /// The reader that a header asks for; `None` where a line is no such header.
@@ -38,20 +46,29 @@ impl Table {
         line: &[u8],
         headings: &'static [Heading],
         required: &'static [&'static str],
-        wide: impl Fn(&[Field]) -> Option<usize>,
+        wide_of: fn(&[Field]) -> Option<usize>,
     ) -> Option<Self> {
         let mut fields = header(line, headings, required)?;
         // of two latencies (iosnoop's DELTA and DTIME) the first counts: it is from start to completion
         let mut latencies = fields.iter_mut().filter(|field| matches!(field, Field::Latency(_)));
         latencies.next();
         latencies.for_each(|field| *field = Field::Skip);
-        let wide = wide(&fields).unwrap_or(fields.len() - 1);
-        Some(Self { fields, wide, headings, required })
+        let wide = wide_of(&fields).unwrap_or(fields.len() - 1);
+        Some(Self { fields, wide, headings, required, wide_of, outside: true })
     }
 
     /// Meaning of the columns.
     pub fn fields(&self) -> &[Field] {
         &self.fields
+    }
+
+    /// A line that this reader takes.
+    pub fn example(&self) -> String {
+        self.fields
+            .iter()
+            .map(|field| if *field == Field::Skip { "1" } else { field.example() })
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     fn row(&self, line: &[u8], work: &mut Work) -> Result<Draft, Reason> {
@@ -103,7 +120,11 @@ impl TextFormat for Table {
         let chatter = |line: &[u8]| {
             line.starts_with(b"Attaching ") || line.starts_with(b"Tracing ") || line.starts_with(b"Detaching")
         };
-        if line.iter().all(u8::is_ascii_whitespace) || chatter(line) {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            self.outside = true;
+            return Ok(());
+        }
+        if chatter(line) {
             return Ok(());
         }
         if let Some(lost) = losses(line) {
@@ -111,14 +132,25 @@ impl TextFormat for Table {
             return Ok(());
         }
         match self.row(line, work).and_then(Draft::finish) {
-            _ if !whole => Err(CUT),
+            Ok(_) if !whole => Err(CUT),
             Ok(event) => {
+                self.outside = false;
                 sink.event(&event, &work.names);
                 Ok(())
             }
-            Err(_) if header(line, self.headings, self.required).is_some() => Ok(()),
-            Err(reason) => Err(reason),
+            Err(reason) => {
+                if let Some(next) = Self::of_header(line, self.headings, self.required, self.wide_of) {
+                    *self = Self { outside: false, ..next };
+                } else if !self.outside {
+                    return Err(if whole { reason } else { CUT });
+                }
+                Ok(())
+            }
         }
+    }
+
+    fn is_independent(&self) -> bool {
+        false // a header changes what the lines below it mean
     }
 }
 
