@@ -160,7 +160,7 @@ class FakeSink:
     def append_samples(self, batch: pa.RecordBatch) -> None:
         self.samples.append(batch)
 
-    def loss(self, kind: str, source: str, from_ns: int, until_ns: int, count: int | None, words: str | None = None) -> None:
+    def loss(self, kind: str, source: str, from_ns: int, until_ns: int | None, count: int | None, words: str | None = None) -> None:
         self.losses.append((kind, source, from_ns, until_ns, count, words))
 
     def mark(self, label: str, from_ns: int, until_ns: int | None, kind: str = "user", link: str | None = None,

@@ -13,6 +13,7 @@ from .show_trace import PERCENTILES, tell_summary
 if TYPE_CHECKING:
     from ..recording.facts import Facts
     from ..recording.summary import RecordingSummary
+    from ..recording.unrecorded import Unrecorded
 
 SHOWN_MARKS = 20
 
@@ -46,7 +47,9 @@ def as_json(summary: RecordingSummary) -> dict[str, Any]:
         "distinct": dict(summary.distinct), "names_partial": list(summary.partial),
         "percentiles": summary.percentiles, "mean": {source: {"latency": value} for source, value in summary.mean.items()},
         "latency_by_op": summary.latency_by, "losses": summary.losses,
-        "gaps": [{"from_ns": start, "until_ns": end} for start, end in summary.gaps], "sessions": facts.sessions,
+        "gaps": [{"from_ns": start, "until_ns": end} for start, end in summary.gaps],
+        "unrecorded": [{"source": each.source, "of": each.of, "from_ns": each.from_ns, "until_ns": _until(each),
+                        "words": each.words} for each in summary.unrecorded], "sessions": facts.sessions,
         "marks": list(summary.marks), "retention": facts.retention, "dropped": facts.dropped, "segments": dict(summary.segments),
         "bytes": dict(summary.bytes), "bytes_per_io": summary.bytes_per_io,
         "broken": [{"file": str(path), "reason": reason} for path, reason in summary.broken],
@@ -143,7 +146,6 @@ def _word(percentile: str) -> str:
 
 
 def _losses(summary: RecordingSummary) -> list[str]:
-    from ..heatmap.ticks import quantity
     from ..heatmap.words import number
 
     lines = []
@@ -151,10 +153,34 @@ def _losses(summary: RecordingSummary) -> list[str]:
         if kind != "gap":
             unknown = f", and {number(each['unknown'])} times an unknown number" if each["unknown"] else ""
             lines.append(f"losses    {kind}: {number(each['count'])}{unknown}")
-    lines += [f"gap       nothing recorded for {quantity(end - start, 'ns')} from {_when(start)}" for start, end in summary.gaps[:5]]
-    lines += [f"gap       and {len(summary.gaps) - 5} more"] if len(summary.gaps) > 5 else []
+    gaps = _gaps(summary)
+    lines += [f"gap       {words}" for words in gaps[:5]]
+    lines += [f"gap       and {len(gaps) - 5} more"] if len(gaps) > 5 else []
     lines += [f"broken    {path.parent.name}/{path.name}: {reason}" for path, reason in summary.broken]
     return lines or ["losses    none"]
+
+
+def _gaps(summary: RecordingSummary) -> list[str]:
+    """What was not recorded, for how long, from when, and why: sources that share a gap in one line."""
+    from ..heatmap.ticks import quantity
+
+    together: dict[tuple[int, int | None, str], list[str]] = {}
+    for each in summary.unrecorded:
+        if each.of is None:
+            together.setdefault((each.from_ns, _until(each), each.words), []).append(each.source)
+    lines = []
+    for (start, end, words), sources in together.items():
+        whole = "" in sources or (len(summary.facts.sources) > 1 and set(sources) >= summary.facts.sources.keys())
+        length = "" if end is None else f" for {quantity(end - start, 'ns')}"
+        lines.append(f"{'nothing' if whole else ' and '.join(sources) + ' not'} recorded{length} from {_when(start)}: {words}")
+    return lines
+
+
+def _until(gap: Unrecorded) -> int | None:
+    """Until when it lasts; None where it goes on."""
+    from ..recording.unrecorded import EVER_NS
+
+    return gap.until_ns if gap.until_ns < EVER_NS else None
 
 
 def _marks(summary: RecordingSummary) -> list[str]:

@@ -33,6 +33,7 @@ class Feed:
         self._suspended: dict[str, str] = {}
         self._renewed = ""
         self._gaps: dict[str, tuple[int, str]] = {}
+        self._new_gaps: set[str] = set()
         self._heard_at = 0.0
         self._retry_at = math.inf
         self._deaths: deque[float] = deque()
@@ -147,8 +148,16 @@ class Feed:
         for name, (from_ns, words) in list(self._gaps.items()):
             if ended or name not in self._suspended:
                 del self._gaps[name]
-                if now_ns > from_ns:
-                    sink.loss("gap", name, from_ns, now_ns, None, words)
+                if now_ns > from_ns or name not in self._new_gaps:
+                    sink.loss("gap", name, from_ns, max(from_ns, now_ns), None, words)
+                self._new_gaps.discard(name)
+
+    def note_beginnings(self, sink: Sink) -> None:
+        """Note the gaps that began: whatever happens until they are over, nothing is known from there on."""
+        for name in sorted(self._new_gaps):
+            from_ns, words = self._gaps[name]
+            sink.loss("gap", name, from_ns, None, None, words)
+        self._new_gaps.clear()
 
     def ask_to_end(self) -> None:
         """No probe is begun again; the one that runs hands over what it has."""
@@ -198,6 +207,11 @@ class Feed:
         self._last_words.extend(words)
         return words
 
+    def _begin_gap(self, name: str, from_ns: int, words: str) -> None:
+        if name not in self._gaps:
+            self._gaps[name] = from_ns, words
+            self._new_gaps.add(name)
+
     def _after_its_end(self, until_ns: int) -> None:
         """It ended as it was asked to: because recording ends, or to be begun again with other sources."""
         if self._closing:
@@ -205,7 +219,7 @@ class Feed:
         others, self._renewed = self._renewed or "another source was suspended or resumed", ""
         for name in self._settings.sources:
             why = self._suspended.get(name)
-            self._gaps.setdefault(name, (until_ns, f"suspended: {why}" if why else others))
+            self._begin_gap(name, until_ns, f"suspended: {why}" if why else others)
         self._retry_at = self._clock.monotonic()
 
     def _after_a_death(self, probe: Probe | None, reason: str, until_ns: int) -> Iterator[str]:
@@ -219,7 +233,7 @@ class Feed:
         words = f"the probe died: {reason}{how}{said}"
         self._new_words = [line for line in self._new_words if line not in said]
         for name in self._settings.sources:
-            self._gaps.setdefault(name, (until_ns, words))
+            self._begin_gap(name, until_ns, words)
         self._deaths.append(now)
         while now - self._deaths[0] > self._settings.calm_s:
             self._deaths.popleft()
@@ -235,7 +249,7 @@ class Feed:
     def _after_a_loss(self, away: str, until_ns: int) -> Iterator[str]:
         """The machine that the probe is on is out of reach: tried again until it is reached, and said once."""
         for name in self._settings.sources:
-            self._gaps.setdefault(name, (until_ns, away))
+            self._begin_gap(name, until_ns, away)
         self._away += 1
         if self._closing:
             return

@@ -22,8 +22,8 @@ class Sink(Protocol):
         """Add samples."""
         ...
 
-    def loss(self, kind: str, source: str, from_ns: int, until_ns: int, count: int | None, words: str | None = None) -> None:
-        """Note what was lost."""
+    def loss(self, kind: str, source: str, from_ns: int, until_ns: int | None, count: int | None, words: str | None = None) -> None:
+        """Note what was lost; see `RecordingWriter.loss`."""
         ...
 
     def mark(self, label: str, from_ns: int, until_ns: int | None, kind: Literal["run", "user"] = "user", link: str | None = None,

@@ -46,7 +46,7 @@ class KeepingSink:
         """See `RecordingWriter.append_samples`."""
         self._writer.append_samples(batch)
 
-    def loss(self, kind: str, source: str, from_ns: int, until_ns: int, count: int | None, words: str | None = None) -> None:
+    def loss(self, kind: str, source: str, from_ns: int, until_ns: int | None, count: int | None, words: str | None = None) -> None:
         """See `RecordingWriter.loss`."""
         self._writer.loss(kind, source, from_ns, until_ns, count, words)
 

@@ -41,7 +41,7 @@ class PoolSink:
         """See `Sink`."""
         self._sink.append_samples(batch)
 
-    def loss(self, kind: str, source: str, from_ns: int, until_ns: int, count: int | None, words: str | None = None) -> None:
+    def loss(self, kind: str, source: str, from_ns: int, until_ns: int | None, count: int | None, words: str | None = None) -> None:
         """See `Sink`."""
         self._sink.loss(kind, source, from_ns, until_ns, count, words)
 

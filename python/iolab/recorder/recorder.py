@@ -159,6 +159,7 @@ class Recorder:
             self.status.state = "waiting"
             self.status.troubles.append(words)
             self._notice(words)
+        self._feed.note_beginnings(self._sink)
         for words in self._feed.tell():
             self._notice(words)
 

@@ -140,12 +140,19 @@ class _Run:
 
 def _added(before: Noted, more: Iterable[dict[str, Any]], reach: Reach = lambda _: (MINUTE_NS, True)) -> Noted:
     lines, single, latest = list(before.lines), list(before.single), dict(before.latest)
+    opened = {_begun(line): place for place, line in enumerate(lines) if line["kind"] == "gap" and line["until_ns"] is None}
     runs: dict[int, tuple[_Run, bool]] = {}
     for told in more:
         line = _checked(told)
         if line is None:
             continue
         if not _is_joined(line):
+            if (place := opened.pop(_begun(line), None)) is not None:
+                # the same gap, which is over now
+                single[single.index(lines[place])] = lines[place] = line
+                continue
+            if line["kind"] == "gap" and line["until_ns"] is None:
+                opened[_begun(line)] = len(lines)
             lines.append(line)
             single.append(line)
             continue
@@ -167,6 +174,11 @@ def _added(before: Noted, more: Iterable[dict[str, Any]], reach: Reach = lambda 
     for place, (run, detailed) in runs.items():
         lines[place] = run.joined(detailed)
     return Noted(lines, single, latest)
+
+
+def _begun(line: Line) -> tuple[object, ...]:
+    """What the lines of the beginning and of the end of a gap have in common."""
+    return line["kind"], line["source"], line["from_ns"]
 
 
 def _checked(line: dict[str, Any]) -> dict[str, Any] | None:

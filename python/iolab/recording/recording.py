@@ -14,7 +14,8 @@ from .lines import read_lines
 from .lock import LOCK, changed, told
 from .losses import damage, is_time, noted
 from .segments import MAP_NAMES, Segment, sealed_facts
-from .spans import between, in_common
+from .spans import in_common, joined, without
+from .unrecorded import Unrecorded, in_all, unrecorded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,8 +110,9 @@ class Recording:
 
     def losses(self) -> list[Mapping[str, Any]]:
         """What was lost, in the order it was noted: source ("" of all), kind (see `writer.LOSS_KINDS`), from_ns, until_ns (None where the
-        time is not known), count (None where nobody knows), words ("" for none), notes (how many were joined to this line). What hot
-        files don't tell any more, being damaged, stands last. `losses.parts_of` tells the parts of a line."""
+        time is not known; of a gap, where it lasts, or lasted until its session ended), count (None where nobody knows), words ("" for
+        none), notes (how many were joined to this line). What hot files don't tell any more, being damaged, stands last.
+        `losses.parts_of` tells the parts of a line."""
         return [*noted(self.path).lines, *(loss for kind in KINDS for loss in self.unreadable(kind))]
 
     def unreadable(self, kind: Kind) -> list[Mapping[str, Any]]:
@@ -126,11 +128,16 @@ class Recording:
             found.append({**damage(kind, first, until, None, f"{read.dropped} bytes of hot {kind} {number:06} are damaged"), "notes": 1})
         return found
 
-    def holes(self, kind: Kind) -> list[tuple[int, int]]:
-        """(from, until) in ns of times of which nothing is known: gaps, and what hot files of events or samples lost."""
-        noticed = (*noted(self.path).single, *self.unreadable(kind))
-        lost = [(each["from_ns"], each["until_ns"]) for each in noticed if each.get("of") == kind]
-        return sorted([*self.gaps(), *((first, until) for first, until in lost if None not in (first, until))])
+    def unrecorded(self) -> list[Unrecorded]:
+        """Times in which a source was not recorded, or of which what was recorded is lost, each with its reason, ascending."""
+        return unrecorded(self.facts.sessions, [*noted(self.path).single, *(loss for kind in KINDS for loss in self.unreadable(kind))])
+
+    def holes(self, kind: Kind, source: str | None = None) -> list[tuple[int, int]]:
+        """(from, until) in ns of times of which nothing is known: of a source of events or samples, or of all of them."""
+        found = self.unrecorded()
+        if source is None:
+            return in_all(found, kind, self._recorded_sources())
+        return joined(each.span for each in found if each.concerns(kind, source))
 
     def told_ns(self) -> int | None:
         """Until when everything was in it, as its writer last said, about once a second; None where nobody said."""
@@ -146,17 +153,21 @@ class Recording:
         return max((each.last_ns for kind in KINDS for each in self._segments(kind)), default=0)
 
     def gaps(self) -> list[tuple[int, int]]:
-        """(from, until) in ns of times in which nothing was recorded at all, between sessions and after kills, ascending."""
-        sessions = self.facts.sessions
-        told = ((loss["from_ns"], loss["until_ns"]) for loss in noted(self.path).single if loss["kind"] == "gap" and not loss["source"])
-        # that after a kill begins where a session ends: sessions tell it, and what another one recorded of it
-        ends = {each.get("until_ns") for each in sessions}
-        return sorted({*between(sessions), *((first, until) for first, until in told if None not in (first, until) and first not in ends)})
+        """(from, until) in ns of times in which nothing was recorded at all, ascending: between sessions, after kills, and where each
+        source has a gap. `unrecorded` tells those of one source as well."""
+        found = self.unrecorded()
+        whole = [each.span for each in found if each.of is None and not each.source]
+        return sorted({*whole, *without(in_all(found, None, self._recorded_sources()), joined(whole))})
 
-    def breaks(self) -> list[tuple[int, int]]:
-        """(from, until) in ns of times in which readings that follow each other don't belong together: gaps, and what two sessions have
-        in common, where the clock was set back between them, with the readings at its ends."""
-        return sorted([*self.gaps(), *((first - 1, until + 1) for first, until in in_common(self.facts.sessions))])
+    def breaks(self, source: str) -> list[tuple[int, int]]:
+        """(from, until) in ns of times in which readings of a source that follow each other don't belong together: gaps, and what two
+        sessions have in common, where the clock was set back between them, with the readings at its ends."""
+        gaps = (each.span for each in self.unrecorded() if each.of is None and each.concerns("samples", source))
+        return sorted([*gaps, *((first - 1, until + 1) for first, until in in_common(self.facts.sessions))])
+
+    def _recorded_sources(self) -> list[str]:
+        """Sources that something records while time passes."""
+        return [name for name, about in self._facts.sources.items() if "format" not in about]
 
     def marks(self) -> list[dict[str, Any]]:
         """Named spans, in the order they were made: label, from_ns, until_ns (None: no end yet), kind ("run" or "user"), link (or None),

@@ -22,6 +22,28 @@ def joined(spans: Iterable[Span]) -> list[Span]:
     return found
 
 
+def common(several: Sequence[Sequence[Span]]) -> list[Span]:
+    """What lies in all of several lists of spans, each ascending and apart."""
+    found, *others = several
+    for other in others:
+        found = [(max(first, low), min(until, high)) for first, until in found for low, high in other if max(first, low) < min(until, high)]
+    return list(found)
+
+
+def without(spans: Sequence[Span], holes: Iterable[Span]) -> list[Span]:
+    """Spans with holes cut out."""
+    found = list(spans)
+    for first, until in holes:
+        cut = []
+        for start, end in found:
+            if until <= start or first >= end:
+                cut.append((start, end))
+                continue
+            cut += [span for span in ((start, min(first, end)), (max(until, start), end)) if span[0] < span[1]]
+        found = cut
+    return found
+
+
 def between(sessions: Sequence[Session]) -> list[Span]:
     """Times between sessions, in none of them, ascending; in whatever order these were made."""
     return _between(_spans(sessions))[0]

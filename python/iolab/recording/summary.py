@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from .facts import Facts
     from .recording import Recording
+    from .unrecorded import Unrecorded
 
 QUANTILES = {"50": 0.5, "90": 0.9, "99": 0.99, "99.9": 0.999, "99.99": 0.9999, "max": 1.0}
 _KEYS = ["source", "op", "index"]
@@ -40,7 +41,8 @@ class RecordingSummary:
             none beyond the largest value; max is exact.
         latency_by: the same of latency by source, then op. mean: of latency in ns by source, exact.
         lost: I/Os or records lost (overrun, missed); damaged, unpaired: likewise. unknown: losses whose number nobody knows.
-        losses: number of notes and their sum by kind. gaps: (from, until) without any recording. marks: as noted.
+        losses: number of notes and their sum by kind. gaps: (from, until) without any recording.
+        unrecorded: times in which one source or all were not recorded, with reasons. marks: as noted.
         segments: number of sealed and hot ones. bytes: on disk, of events (sealed), hot, samples, maps and all.
         broken: (file, reason) of files that can't be read.
     """
@@ -66,6 +68,7 @@ class RecordingSummary:
     unknown: int
     losses: Mapping[str, Mapping[str, int]]
     gaps: Sequence[tuple[int, int]]
+    unrecorded: Sequence[Unrecorded]
     marks: Sequence[Mapping[str, Any]]
     segments: Mapping[str, int]
     bytes: Mapping[str, int]
@@ -104,7 +107,7 @@ def summary_of(recording: Recording) -> RecordingSummary:
         percentiles=percentiles, latency_by=latency_by, mean=mean,
         lost=sum(losses.get(kind, {}).get("count", 0) for kind in ("overrun", "missed")), damaged=losses.get("damaged", {}).get("count", 0),
         unpaired=losses.get("unpaired", {}).get("count", 0), unknown=sum(each["unknown"] for kind, each in losses.items() if kind != "gap"),
-        losses=losses, gaps=recording.gaps(), marks=recording.marks(),
+        losses=losses, gaps=recording.gaps(), unrecorded=recording.unrecorded(), marks=recording.marks(),
         segments={"sealed": len(sealed), "hot": sum(each.kind == "hot" for each in recording.segments()),
                   "sealed_rows": sum(int(each.facts["rows"]) for each in sealed)},
         bytes=_sizes(recording.path), broken=recording.damaged())

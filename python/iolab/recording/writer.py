@@ -173,11 +173,13 @@ class RecordingWriter:
             self._tell_facts()
 
     def loss(self, kind: str, source: str, from_ns: int | None, until_ns: int | None, count: int | None, words: str | None = None) -> None:
-        """Note what was lost: how much (None: nobody knows), when (None: at no known time), of which source ("": of all)."""
+        """Note what was lost: how much (None: nobody knows), when (None: at no known time), of which source ("": of all). A gap is noted
+        when it begins, without an end, and again when it is over, so that it is known whatever happens meanwhile."""
         if kind not in LOSS_KINDS:
             raise ValueError(f"no loss is called {kind}")
         with self._guard:
-            self._losses[source] = self._losses.get(source, 0) + (count or 1)
+            if kind != "gap" or until_ns is not None:
+                self._losses[source] = self._losses.get(source, 0) + (count or 1)
             self._lost.add({"source": source, "kind": kind, "from_ns": from_ns, "until_ns": until_ns, "count": count,
                             **({"words": words} if words else {})}, self.facts.dropped)
 

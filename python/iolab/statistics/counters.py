@@ -69,7 +69,7 @@ def answer(snap: Snapshot, asked: Statistic, *, from_ns: int | None, until_ns: i
     if interval_ns is None and window.interval_ns < SECOND:
         window = replace(window, interval_ns=SECOND)
     columns_of(window.first_ns, window.until_ns - 1, window.interval_ns)
-    breaks = snap.recording.breaks()
+    breaks = snap.recording.breaks(counter.source)
     readings = read(window, counter, parted=is_parted(asked))
     return tell(asked, window, [spread(each, counter, parts_of(asked), window, breaks) for each in readings])
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from ..recording.losses import Part, parts_of
 from ..recording.lost import LOST_KINDS, LostAt, LostKind, added
 from ..recording.recording import Recording
-from ..recording.spans import joined
+from ..recording.spans import joined, without
 from .snapshot import Snapshot, Span
 
 _KINDS: Mapping[str, LostKind] = {"overrun": "lost", "missed": "lost", "damaged": "damaged", "unpaired": "unpaired"}
@@ -36,9 +36,10 @@ class Losses:
         return {"lost": self.lost, "damaged": self.damaged, "unpaired": self.unpaired}
 
 
-def covered(snap: Snapshot, last_ns: int) -> list[Span] | None:
-    """Spans in which it recorded and whose events are there, ascending and apart; None where nobody knows, as of imported traces."""
-    spans = sessions_of(snap, last_ns)
+def covered(snap: Snapshot, last_ns: int, source: str | None = None) -> list[Span] | None:
+    """Spans in which it recorded a source, or any where none is named, and whose events are there, ascending and apart; None where
+    nobody knows, as of imported traces."""
+    spans = sessions_of(snap, last_ns, source)
     dropped = snap.recording.facts.dropped
     if spans and dropped:
         # what retention dropped was recorded, but can't be seen any more
@@ -47,8 +48,9 @@ def covered(snap: Snapshot, last_ns: int) -> list[Span] | None:
     return spans
 
 
-def sessions_of(snap: Snapshot, last_ns: int) -> list[Span] | None:
-    """Spans in which it recorded, those whose events retention removed included; None where nobody knows.
+def sessions_of(snap: Snapshot, last_ns: int, source: str | None = None) -> list[Span] | None:
+    """Spans in which it recorded a source, or any where none is named, those whose events retention removed included; None where
+    nobody knows.
 
     A session that goes on lasts until after `last_ns`, or until its writer said that it lives, though nothing came. One that was ended
     in order took a while to be closed after that.
@@ -67,7 +69,7 @@ def sessions_of(snap: Snapshot, last_ns: int) -> list[Span] | None:
             spans.append((first, until))
     if not spans:
         return None
-    return without(joined(spans), [(first, until) for first, until in snap.recording.holes(snap.kind) if first < until])
+    return without(joined(spans), [(first, until) for first, until in snap.recording.holes(snap.kind, source) if first < until])
 
 
 def begun_ns(recording: Recording) -> int | None:
@@ -125,20 +127,6 @@ def _within(loss: Mapping[str, Any], window: Span, interval_ns: int) -> list[Par
         if low < high:
             share = None if count is None else count * (high - first) // (until - first) - count * (low - first) // (until - first)
             found.append((low, high, share))
-    return found
-
-
-def without(spans: Sequence[Span], holes: Iterable[Span]) -> list[Span]:
-    """Spans with holes cut out."""
-    found = list(spans)
-    for first, until in holes:
-        cut = []
-        for start, end in found:
-            if until <= start or first >= end:
-                cut.append((start, end))
-                continue
-            cut += [span for span in ((start, min(first, end)), (max(until, start), end)) if span[0] < span[1]]
-        found = cut
     return found
 
 

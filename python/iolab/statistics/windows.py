@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..recording.layout import Kind
-from ..recording.spans import joined
+from ..recording.spans import joined, without
 from .conditions import sql_of
 from .coverage import Losses, begun_ns, clipped, covered, losses_of, sessions_of
 from .engine import Engine
@@ -29,7 +29,7 @@ class Window:
         first_ns, until_ns: the span. cut: whether it was asked for, so that events beyond it exist or may exist.
         base_ns: start of the column with first_ns. interval_ns: length of a column; columns: how many.
         earlier: whether it holds time of which only default maps remain.
-        recorded: when it recorded within the span, None where nobody knows. losses: what was lost within it.
+        recorded: when it recorded the source within the span, None where nobody knows. losses: what was lost within it.
     """
 
     snap: Snapshot
@@ -88,7 +88,8 @@ def window_of(snap: Snapshot, source: str, from_ns: int | None, until_ns: int | 
         raise UsageError("the span of time is empty", where=snap.place, hint="it must begin before it ends, and meet what was recorded")
     cut = (from_ns is not None and from_ns > first) or (until_ns is not None and until_ns <= last)
     interval = interval_ns if interval_ns is not None else round_interval(low, high - 1, columns)
-    recorded = None if spans is None else tuple(clipped(spans, (low, high)))
+    own = None if spans is None else without(spans, snap.recording.holes(snap.kind, source))
+    recorded = None if own is None else tuple(clipped(own, (low, high)))
     return Window(snap, source, low, high, cut, interval, earlier is not None, recorded,
                   losses_of(snap, source, (low, high), from_ns is not None or until_ns is not None, interval))
 

@@ -165,7 +165,7 @@ def test_what_an_earlier_session_recorded_is_no_gap(tmp_path: Path) -> None:
     expected = [(START + first * SECOND, START + until * SECOND) for first, until in ((100, 110), (120, 170))]
     assert recording.gaps() == expected
     assert [(loss["from_ns"], loss["until_ns"]) for loss in recording.losses()] == expected
-    assert recording.breaks() == sorted([(START + 40 * SECOND - 1, START + 50 * SECOND + 1), *expected])
+    assert recording.breaks("diskstats") == sorted([(START + 40 * SECOND - 1, START + 50 * SECOND + 1), *expected])
 
 
 def test_what_was_noted_as_a_gap_is_none_where_it_was_recorded_later(tmp_path: Path) -> None:

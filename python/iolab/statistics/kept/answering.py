@@ -161,10 +161,10 @@ def _maps_do(window: Window, asked: Statistic) -> bool:
 def _recorded(found: _Plan, held: Held, snap: Snapshot) -> tuple[tuple[int, int], ...] | None:
     """When there is something of the window: kept, or recorded before it was kept and after the last of it."""
     window = found.window
-    sessions = sessions_of(snap, max(window.until_ns, held.until_ns))
+    sessions = sessions_of(snap, max(window.until_ns, held.until_ns), held.source)
     kept = held.spans(found.tiers, snap)
     if sessions is None or kept is None:
         return None
-    before = clipped(covered(snap, window.until_ns) or [], (-2**62, held.first_ns))
+    before = clipped(covered(snap, window.until_ns, held.source) or [], (-2**62, held.first_ns))
     after = clipped(sessions, (held.until_ns, 2**62))
     return tuple(clipped(joined([*before, *kept, *after]), (window.first_ns, window.until_ns)))

@@ -36,7 +36,7 @@ def from_samples(recording: Recording, before: Sealed | None, sealed: Sealed, st
     if not ends:
         return None
     kept.read_ns = max(ends)
-    breaks, parts = recording.breaks(), counters.parts_of(statistic)
+    breaks, parts = recording.breaks(counter.source), counters.parts_of(statistic)
     return _sums([spread(each, counter, parts, window, breaks) for each in found if len(each.times)], window, begins_ns, left_out)
 
 

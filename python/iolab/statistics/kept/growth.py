@@ -36,7 +36,7 @@ def _present(window: Window, asked: Statistic) -> list[Spread]:
     counter, parts = asked.entry.counter, counters.parts_of(asked)
     if counter is None or not window.snap.bounds(counter.source):
         return []
-    breaks = window.snap.recording.breaks()
+    breaks = window.snap.recording.breaks(counter.source)
     return [spread(each, counter, parts, window, breaks) for each in read(window, counter, parted=counters.is_parted(asked))]
 
 

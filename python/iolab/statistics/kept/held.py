@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import UsageError
+from ...recording.spans import without
 from ..counters import is_parted
-from ..coverage import clipped, sessions_of, without
+from ..coverage import clipped, sessions_of
 from ..intervals import SECOND
 from ..names import Statistic, parse, same
 from ..snapshot import Snapshot, Span
@@ -60,7 +61,7 @@ class Held:
 
     def spans(self, tiers: Collection[Tier], snap: Snapshot) -> list[Span] | None:
         """When it was kept, as far as some tiers go back; None where nobody knows when it was recorded at all."""
-        sessions = sessions_of(snap, self.until_ns)
+        sessions = sessions_of(snap, self.until_ns, self.source)
         if sessions is None:
             return None
         if not tiers:
