@@ -1,7 +1,7 @@
 """Which effect the exact test finds in how many blocks (see `exact.sign_flip_p`).
 
-Differences are taken as normal about the effect. The test itself is run over simulated pairs, with a fixed seed, where there are few blocks,
-or few assignments of signs that decide. Elsewhere its power is that of the t test at the level that the exact test can reach.
+Differences are taken as normal about the effect. The test itself is run over simulated pairs, with a fixed seed, where there are few
+blocks, or few assignments of signs that decide. Elsewhere its power is that of the t test at the level that the exact test can reach.
 """
 
 from __future__ import annotations
