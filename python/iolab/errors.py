@@ -38,6 +38,10 @@ class UsageError(IolabError):
     exit_code = 2
 
 
+class PluginError(IolabError):
+    """A plugin of another package can't be loaded."""
+
+
 class FormatError(IolabError):
     """A file is not what it should be, or is damaged. It costs the run it belongs to, never the tree."""
 

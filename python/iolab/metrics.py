@@ -8,8 +8,12 @@ and a word of its own for the rest. Percentiles are open-ended: any `p<per cent>
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
+
+from . import registry
 
 OPERATIONS = ("read", "write", "trim", "mixed", "sync")
 """Operations in fio's words; `mixed` is unified reporting, `sync` is fsync and its kin."""
@@ -55,33 +59,6 @@ _FIXED = [
     Metric("device.read.bw", "device read throughput", "B/s", None),
     Metric("device.write.bw", "device write throughput", "B/s", None),
     Metric("stall.seconds", "seconds in stalls (no byte moved)", "s", "lower", "difference", "max", "nothing"),
-    *(Metric(f"host.cpu.{name}", title, "1", None, "difference", "mean") for name, title in (
-        ("busy", "host CPU busy"), ("user", "host CPU in programs"), ("system", "host CPU in the kernel"),
-        ("iowait", "host CPU idle with I/O outstanding"), ("steal", "host CPU taken by the hypervisor"),
-        ("busiest", "busiest CPU, mean over the window"))),
-    Metric("host.context_switches", "context switches of the host", "1/s", None),
-    Metric("host.interrupts", "interrupts of the host", "1/s", None),
-    Metric("host.tasks.blocked", "tasks blocked in I/O", "", None, "difference", "mean"),
-    Metric("host.memory.available", "memory available, least in the window", "B", None),
-    Metric("host.memory.cached", "page cache", "B", None),
-    Metric("host.memory.dirty", "dirty memory, mean", "B", None, "difference"),
-    Metric("host.memory.dirty.max", "dirty memory, most in the window", "B", None, "difference", "max", "nothing"),
-    Metric("host.memory.writeback", "memory under writeback, mean", "B", None, "difference"),
-    *(Metric(f"host.vmstat.{name}", f"{title} per second", "1/s", None, "difference") for name, title in (
-        ("dirtied", "pages dirtied"), ("written", "pages written back"), ("direct_reclaim", "direct reclaims"),
-        ("swap_in", "pages swapped in"), ("swap_out", "pages swapped out"), ("major_faults", "major page faults"))),
-    *(Metric(f"host.pressure.{resource}.{share}", f"time in which {whose} waited for {name}", "1", None, "difference", "mean")
-      for resource, name in (("io", "I/O"), ("cpu", "CPU"), ("memory", "memory"))
-      for share, whose in (("some", "some task"), ("full", "all tasks"))),
-    Metric("zfs.arc.hit_ratio", "reads served from the ARC", "1", None, "difference", "mean"),
-    Metric("zfs.arc.size", "ARC, mean", "B", None),
-    Metric("zfs.txg.sync.p50", "time of syncing a transaction group, median", "s", "lower", "ratio", "max"),
-    Metric("zfs.txg.sync.max", "time of syncing a transaction group, longest", "s", "lower", "ratio", "max", "nothing"),
-    Metric("zfs.dirty.max", "dirty bytes of a transaction group, most", "B", None, "ratio", "max", "nothing"),
-    Metric("zfs.tx.delayed", "transactions delayed by the write throttle", "1/s", None, "difference"),
-    Metric("zfs.zil.commits", "commits of the intent log", "1/s", None, "difference"),
-    Metric("vdev.read.wait", "pool: mean latency of a read in all queues and at the disks", "s", "lower", "ratio", "mean"),
-    Metric("vdev.write.wait", "pool: mean latency of a write in all queues and at the disks", "s", "lower", "ratio", "mean"),
     Metric("target.compression", "achieved compression, bytes in files over room taken", "", None, "ratio", "mean"),
     Metric("target.fill", "share of the target in use after the run", "1", None, "difference", "mean"),
     Metric("write.amplification", "device bytes written per byte that the load wrote, within the window", "", "lower", "ratio", "mean"),
@@ -93,17 +70,6 @@ _FIXED = [
     Metric("time", "elapsed time", "s", "lower", "ratio", "max", headline=True),
 ]
 _BY_NAME = {metric.name: metric for metric in _FIXED}
-_SERIES = {metric.name: metric for metric in (
-    Metric("zfs.l2arc.hits", "reads served from the L2ARC", "1/s", None),
-    Metric("zfs.l2arc.read.bw", "read from the L2ARC", "B/s", None),
-    Metric("zfs.l2arc.size", "data in the L2ARC, before compression", "B", None),
-    Metric("zfs.l2arc.headers", "memory taken by headers of the L2ARC", "B", None),
-    Metric("zfs.txg.sync", "time of syncing each transaction group", "s", "lower"),
-    Metric("zfs.txg.dirty", "dirty bytes of each transaction group", "B", None),
-    Metric("zfs.tx.waited", "transactions that waited for a group", "1/s", None),
-    Metric("zfs.tx.wait.p99", "wait for a group, 99 % of those that waited at or below (a power of two)", "s", "lower"))}
-"""Drawn over a run; not summed up, or by metrics of other names."""
-
 _OPERATION = re.compile(rf"({'|'.join(OPERATIONS)})\.(iops|bw|ios|bytes|time)")
 _SUMMARY = re.compile(rf"({'|'.join(OPERATIONS)})\.(lat|clat|slat)\.(mean|min|max|stddev|p(\d{{1,2}}(?:\.\d+)?|100))")
 
@@ -121,9 +87,16 @@ _QUANTITIES: dict[str, tuple[str, str, Literal["higher", "lower"] | None, bool]]
 _HEADLINE_SUMMARIES = {"lat.mean", "clat.p99", "clat.p99.9", "lat.p99", "lat.p99.9", "clat.max"}
 
 
+@cache
+def _declared() -> Mapping[str, Metric]:
+    """Metrics that readers of host logs declare beside what they read (`formats.counter_set`), by name."""
+    readers = registry.load_all("format")
+    return {each.metric.name: each.metric for reader in readers for each in getattr(reader, "metrics", ())}
+
+
 def find(name: str) -> Metric | None:
     """The metric of that name, or None where the registry knows none."""
-    if known := _BY_NAME.get(name) or _SERIES.get(name):
+    if known := _BY_NAME.get(name):
         return known
     if match := _OPERATION.fullmatch(name):
         words, unit, better, headline = _QUANTITIES[match[2]]
@@ -139,7 +112,9 @@ def find(name: str) -> Metric | None:
         shown = f"{kind}.{summary}" in _HEADLINE_SUMMARIES
         return Metric(name, title, "s", "lower", "ratio", "bins" if percent else ("max" if extreme else "mean"),
                       "nothing" if extreme else "normal", headline=shown)
-    if (match := _OF_DEVICE.fullmatch(name)) and (whole := _BY_NAME.get(match[1])) is not None:
+    if known := _declared().get(name):
+        return known
+    if (match := _OF_DEVICE.fullmatch(name)) and (whole := _BY_NAME.get(match[1]) or _declared().get(match[1])) is not None:
         title = f"{whole.title.partition(',')[0]} of {match[2]}"
         return replace(whole, name=name, title=title, headline=False)
     if match := _PER_SECOND.fullmatch(name):
@@ -153,8 +128,8 @@ def of(name: str, unit: str = "") -> Metric:
 
 
 def fixed() -> list[Metric]:
-    """Metrics with a name of their own, for the catalogue."""
-    return list(_FIXED)
+    """Metrics with a name of their own, for the catalogue; those that are only drawn over time come last."""
+    return [*_FIXED, *_declared().values()]
 
 
 def percentile_name(percent: float) -> str:

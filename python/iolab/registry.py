@@ -1,4 +1,4 @@
-"""The one door to everything that can be plugged in: targets, workloads, sources, hosts, formats, gates, renderers.
+"""The one door to everything that can be plugged in: targets, workloads, sources, counter sets, hosts, formats, gates, renderers.
 
 Built-ins are declared in code (as import paths, so that `--help` loads none of them); third parties come by entry
 point, group `iolab.<kind>`, scanned only when a name is unknown or the kind is listed.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from functools import cache
 from importlib import metadata
 from typing import Any
 
-from .errors import UsageError
+from .errors import PluginError, UsageError
 
 BUILT_IN: dict[str, dict[str, str]] = {
     "format": {
@@ -22,13 +23,6 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "iostat-text": "iolab.formats.iostat_text:IostatText",
         "iostat-illumos": "iolab.formats.iostat_illumos:IostatIllumos",
         "diskstats": "iolab.formats.diskstats:DiskstatsLog",
-        "cpu": "iolab.formats.cpu_log:CpuLog",
-        "memory": "iolab.formats.memory_log:MemoryLog",
-        "vmstat": "iolab.formats.vmstat_log:VmstatLog",
-        "pressure": "iolab.formats.pressure_log:PressureLog",
-        "arcstats": "iolab.formats.kstat_log:ArcstatsLog",
-        "zil": "iolab.formats.kstat_log:ZilLog",
-        "dmu_tx": "iolab.formats.kstat_log:DmuTxLog",
         "dmu_tx_assign": "iolab.formats.dmu_tx_assign_log:DmuTxAssignLog",
         "txgs": "iolab.formats.txgs_log:TxgsLog",
         "objset": "iolab.formats.objset_log:ObjsetLog",
@@ -40,6 +34,15 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "counters": "iolab.formats.recorder_log:CountersLog",
         "perf-script": "iolab.formats.perf_script:PerfScript",
         "folded": "iolab.formats.folded:Folded",
+    },
+    "counter-set": {
+        "cpu": "iolab.formats.cpu_log:CpuCounters",
+        "memory": "iolab.formats.memory_log:MemoryCounters",
+        "vmstat": "iolab.formats.vmstat_log:VmstatCounters",
+        "pressure": "iolab.formats.pressure_log:PressureCounters",
+        "arcstats": "iolab.formats.kstat_log:ArcstatsCounters",
+        "zil": "iolab.formats.kstat_log:ZilCounters",
+        "dmu_tx": "iolab.formats.kstat_log:DmuTxCounters",
     },
     "gate": {
         "evidence": "iolab.results.gates.evidence:EvidenceGate",
@@ -76,14 +79,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     },
     "source": {
         "diskstats": "iolab.sources.diskstats:DiskstatsSource",
-        "cpu": "iolab.sources.cpu:CpuSource",
-        "memory": "iolab.sources.memory:MemorySource",
-        "vmstat": "iolab.sources.vmstat:VmstatSource",
-        "pressure": "iolab.sources.pressure:PressureSource",
         "iostat": "iolab.sources.iostat:IostatSource",
-        "arcstats": "iolab.sources.kstats:ArcstatsSource",
-        "zil": "iolab.sources.kstats:ZilSource",
-        "dmu_tx": "iolab.sources.kstats:DmuTxSource",
         "dmu_tx_assign": "iolab.sources.pool_kstats:DmuTxAssignSource",
         "txgs": "iolab.sources.pool_kstats:TxgsSource",
         "objset": "iolab.sources.pool_kstats:ObjsetSource",
@@ -104,22 +100,30 @@ BUILT_IN: dict[str, dict[str, str]] = {
 }
 """Kind, then name, to `module:class`. Order matters where members are tried in turn (formats, gates)."""
 
+_SETS = "counter-set"
+"""Each of its members is a format as well, and a source: `iolab.sources.counters.source_of` makes that of it."""
+
 
 def kinds() -> list[str]:
     """What can be plugged in."""
     return list(BUILT_IN)
 
 
+def built_in(kind: str) -> list[str]:
+    """Names of a kind that iolab itself brings, in their order."""
+    return [*BUILT_IN[kind], *(BUILT_IN[_SETS] if kind in ("format", "source") else ())]
+
+
 def names(kind: str) -> list[str]:
-    """Names of a kind: the built-ins in their order, then third parties' by name."""
-    third_party = sorted(point.name for point in _entry_points(kind))
-    return [*BUILT_IN[kind], *(name for name in third_party if name not in BUILT_IN[kind])]
+    """Names of a kind: the built-in ones, then third parties' by name; counter sets are formats and sources too."""
+    others = [point.name for each in ((kind, _SETS) if kind in ("format", "source") else (kind,)) for point in _entry_points(each)]
+    return list(dict.fromkeys([*built_in(kind), *others]))
 
 
 def load(kind: str, name: str) -> Any:
     """The class of that kind and name.
 
-    Raises UsageError naming what is near and what there is.
+    Raises UsageError that names close matches and what there is, and PluginError where a third party's can't be loaded.
     """
     path = BUILT_IN[kind].get(name)
     if path is not None:
@@ -127,7 +131,10 @@ def load(kind: str, name: str) -> Any:
         return getattr(importlib.import_module(module), attribute)
     for point in _entry_points(kind):
         if point.name == name:
-            return point.load()
+            return _load_entry_point(kind, point)
+    if kind in ("format", "source") and name in names(_SETS):
+        found = load(_SETS, name)
+        return found if kind == "format" else importlib.import_module("iolab.sources.counters").source_of(found)
     known = names(kind)
     near = difflib.get_close_matches(name, known, n=1)
     guess = f"did you mean '{near[0]}'? " if near else ""
@@ -135,9 +142,33 @@ def load(kind: str, name: str) -> Any:
 
 
 def load_all(kind: str) -> list[Any]:
-    """Every built-in class of a kind, in order. Third parties' are found by name or when listed."""
-    return [load(kind, name) for name in BUILT_IN[kind]]
+    """Every class of a kind, in the order of `names`: the built-in ones, then third parties'."""
+    return [load(kind, name) for name in names(kind)]
 
 
-def _entry_points(kind: str) -> list[metadata.EntryPoint]:
-    return list(metadata.entry_points(group=f"iolab.{kind}"))
+def third_parties() -> list[str]:
+    """The plugins that installed packages add, one line each with the package's version: what is derived depends on them."""
+    return [f"{kind} {point.name} {point.value} {_package(point)}" for kind in BUILT_IN for point in _entry_points(kind)]
+
+
+def _load_entry_point(kind: str, point: metadata.EntryPoint) -> Any:
+    try:
+        found = point.load()
+    except Exception as error:  # whatever another package raises while it is imported
+        raise PluginError(f"the {kind} '{point.name}' of {_package(point)} can't be loaded: {type(error).__name__}: {error}",
+                          where=point.value, hint="update or uninstall that package") from error
+    if getattr(found, "name", None) != point.name:
+        raise PluginError(f"the {kind} '{point.name}' of {_package(point)} names itself '{getattr(found, 'name', None)}'",
+                          where=point.value, hint="the entry point and the class must have the same name")
+    return found
+
+
+def _package(point: metadata.EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown package"
+
+
+@cache
+def _entry_points(kind: str) -> tuple[metadata.EntryPoint, ...]:
+    """Entry points of a kind, of names that aren't built in, by name. Looked up once: the search reads every installed package."""
+    return tuple(sorted((point for point in metadata.entry_points(group=f"iolab.{kind}") if point.name not in BUILT_IN[kind]),
+                        key=lambda point: point.name))

@@ -104,8 +104,8 @@ def _recordable(entry: Entry, refusals: dict[str, str]) -> dict[str, Any]:
 
 def _lacking(source: str) -> str:
     """Why this machine has nothing of a source that could be recorded, "" where it has."""
+    from ..formats.kstat_log import not_loaded
     from ..hosts.local import LocalHost
-    from ..sources.zfs_pools import not_loaded
 
     return (not_loaded(LocalHost()) or "") if source in ("arcstats", "zil", "txgs", "zpool", "zpool-sizes") else ""
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 from collections.abc import Sequence
+
+import numpy as np
 
 from ..errors import UsageError
 from ..metrics import Metric, of, sort_key
 from ..results.model import Run
-from ..stats.blocks import t_intervals
+from ..stats.blocks import MeanInterval, t_intervals
 from ..stats.exact import sign_flip_p
 from ..stats.multiple import benjamini_hochberg
+from ..stats.power import blocks_needed, detectable
 from ..units import BASE, unit
-from . import planning
 from .achieved import with_achieved
 from .axes import Grid, Where, choose, levels, select
 from .cells import Pairing, collect, estimate, pair, scale_of
@@ -60,7 +63,7 @@ def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = Non
     places = [(table, row, col) for table in grid.tables for row in grid.rows for col in grid.cols]
     pairings = {(place, variant): pair(arms.get((*place, base)), arms.get((*place, variant)), metric)
                 for place in places for variant in others}
-    changes, planned = _changes(pairings, metric, confidence, alpha)
+    changes = _changes(pairings, metric, confidence, alpha)
     cells, footnotes = [], dict[str, str]()
     for place in places:
         for variant in (base, *others):
@@ -78,7 +81,7 @@ def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = Non
         fixed=axes.fixed, warnings=(*warnings_of(selected, metric, axes, base, others, pairings, changes), *notes),
         footnotes=footnotes,
         noise_floor=(min(again), max(again)) if again else None, confidence=confidence, alpha=alpha,
-        detectable=_detectable(planned, metric, alpha / _tests(changes, all(_is_again(variant) for variant in others))),
+        detectable=_detectable(pairings, metric, alpha, _tests(changes, all(_is_again(variant) for variant in others))),
         shown_unit=_shown_unit(shown_unit, metric, selected))
 
 
@@ -115,11 +118,10 @@ def _baseline(asked: str | None, variants: Sequence[str], runs: Sequence[Run]) -
 
 
 def _changes(pairings: dict[tuple[Place, str], Pairing], metric: Metric, confidence: float,
-             alpha: float) -> tuple[dict[tuple[Place, str], Change], list[planning.Basis]]:
-    """Changes of every pairing that has one, and what each was decided by. The A/A arm is a family of its own: it is there to test the
-    test."""
+             alpha: float) -> dict[tuple[Place, str], Change]:
+    """Changes of every pairing that has one. The A/A arm is a family of its own: it is there to test the test."""
     found: dict[tuple[Place, str], Change] = {}
-    bases: dict[tuple[Place, str], planning.Basis] = {}
+    sizes: dict[tuple[Place, str], MeanInterval] = {}
     for variant in dict.fromkeys(variant for _, variant in pairings):
         keys = [key for key, pairing in pairings.items() if key[1] == variant and len(pairing.differences)]
         intervals = t_intervals([pairings[key].differences for key in keys], confidence=confidence)
@@ -136,18 +138,15 @@ def _changes(pairings: dict[tuple[Place, str], Pairing], metric: Metric, confide
                 df=interval.df, pooled=interval.pooled, p=interval.p if metric.assumption == "normal" else exact, p_exact=exact,
                 improves=improves,
                 excluded=None if low is None or high is None else max(abs(low), abs(high)))
-            bases[key] = planning.Basis(interval, pairing.differences, exact=metric.assumption != "normal")
+            sizes[key] = interval
     for again in (False, True):
         family = [key for key in found if _is_again(key[1]) is again]
         tests = _tests(found, again)
-        q_values = benjamini_hochberg([found[key].p for key in family])
-        # what one more change must pass beside those that are decided
-        level = alpha * min(tests, 1 + sum(q is not None and q <= alpha for q in q_values)) / tests
-        for key, q in zip(family, q_values, strict=True):
+        for key, q in zip(family, benjamini_hochberg([found[key].p for key in family]), strict=True):
             decided = q is not None and q <= alpha
-            found[key] = dataclasses.replace(found[key], q=q, decided=decided,
-                                             blocks_needed=None if decided else planning.blocks_needed(bases[key], level))
-    return found, list(bases.values())
+            needed = None if decided else _needed(sizes[key], tests, alpha)
+            found[key] = dataclasses.replace(found[key], q=q, decided=decided, blocks_needed=needed)
+    return found
 
 
 def _is_again(variant: str) -> bool:
@@ -159,6 +158,25 @@ def _tests(changes: dict[tuple[Place, str], Change], again: bool) -> int:
     return max(1, sum(change.p is not None for (_, variant), change in changes.items() if _is_again(variant) is again))
 
 
-def _detectable(bases: Sequence[planning.Basis], metric: Metric, level: float) -> float | None:
-    effect = planning.detectable(bases, level)
+def _detectable(pairings: dict[tuple[Place, str], Pairing], metric: Metric, alpha: float, tests: int) -> float | None:
+    """The smallest change that a cell of median noise and blocks finds, at the level that one of so many tests must pass."""
+    repeated = [pairing.differences for pairing in pairings.values() if len(pairing.differences) >= 2]
+    if not repeated:
+        return None
+    sd = float(np.median([np.std(differences, ddof=1) for differences in repeated]))
+    blocks = int(np.median([len(differences) for differences in repeated]))
+    effect = detectable(sd, blocks, alpha / tests) if math.isfinite(sd) else None
     return None if effect is None else scale_of(metric)(effect)
+
+
+def _needed(interval: MeanInterval, tests: int, alpha: float) -> int | None:
+    """Blocks at which a change of this size would be found among that many tests: more than there are, where undecided.
+
+    A single true change among many must pass the strictest threshold of Benjamini-Hochberg, alpha over all of the tests:
+    the cells of every variant.
+    """
+    if interval.sd is None or not math.isfinite(interval.sd) or interval.mean == 0:
+        return None
+    needed = blocks_needed(interval.mean, interval.sd, alpha=alpha / tests)
+    return None if needed is None else max(needed, interval.n + 1)
+

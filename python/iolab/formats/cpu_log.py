@@ -1,4 +1,4 @@
-"""iolab's own log of /proc/stat, `# iolab cpu 1`: what each CPU's time went to, context switches, interrupts, processes.
+"""Counters of /proc/stat, `cpu.log`: what each CPU's time went to, context switches, interrupts, processes.
 
 Ticks of a `cpu` line: user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in user and nice (proc(5)).
 """
@@ -6,35 +6,70 @@ Ticks of a `cpu` line: user, nice, system, idle, iowait, irq, softirq, steal; gu
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .counters_log import Reading, detect_log, numbers_of, read_log
-from .host_columns import Column, gauge, host_table, rate, whole_numbers
-from .tables import Floats, HostTable
+from ..metrics import Metric
+from .counter_set import CounterSet, Files, Measured
+from .counters_log import Reading, numbers_of
+from .host_columns import Column, gauge, rate, whole_numbers
+from .tables import Floats
 
 _USER, _NICE, _SYSTEM, _IDLE, _IOWAIT, _IRQ, _SOFTIRQ, _STEAL = range(8)
 _ONE_CPU = re.compile(r"cpu\d+")
 _LINE = re.compile(r"(?:cpu\d*|ctxt|intr|softirq|procs_running|procs_blocked) ")
 
 
-class CpuLog:
-    """Shares of the time of all CPUs, and of the busiest one.
+_PROC = "/proc/stat"
+_CHOSEN = ("cpu", "ctxt", "procs_running", "procs_blocked", "softirq")
+
+
+def _share(name: str, title: str, *, is_drawn: bool = True) -> Measured:
+    return Measured(Metric(f"host.cpu.{name}", title, "1", None, "difference", "mean"), f"cpu.{name}", is_drawn=is_drawn)
+
+
+class CpuCounters(CounterSet):
+    """Time of every CPU by what it did, context switches, interrupts, processes that run or wait for I/O.
+
+    Columns are shares of the time of all CPUs, and of the busiest one.
 
     `cpu.busy` is what was neither idle nor idle while an I/O was outstanding (iowait); time that a hypervisor gave to
     others (steal) counts as busy, for nobody here could use it.
     """
 
     name = "cpu"
+    line = "a line of /proc/stat"
+    metrics = (
+        _share("busy", "host CPU busy"), _share("user", "host CPU in programs"), _share("system", "host CPU in the kernel"),
+        _share("iowait", "host CPU idle with I/O outstanding"), _share("steal", "host CPU taken by the hypervisor", is_drawn=False),
+        _share("busiest", "busiest CPU, mean over the window"),
+        Measured(Metric("host.context_switches", "context switches of the host", "1/s", None), "context_switches"),
+        Measured(Metric("host.interrupts", "interrupts of the host", "1/s", None), "interrupts"),
+        Measured(Metric("host.tasks.blocked", "tasks blocked in I/O", "", None, "difference", "mean"), "tasks.blocked"))
 
-    def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at the first line; None while that is not whole."""
-        return detect_log(self.name, head)
+    def lines(self, files: Files) -> list[str]:
+        """The chosen lines; of `intr` the total alone, for the rest is a number per interrupt line, thousands on a server."""
+        found = []
+        for line in files.read_text(_PROC).splitlines(keepends=True):
+            if line.startswith(_CHOSEN):
+                found.append(line)
+            elif line.startswith("intr "):
+                found.append(" ".join(line.split(None, 2)[:2]) + "\n")
+        return found
 
-    def read(self, data: bytes, where: str) -> HostTable:
-        """One value per interval between two readings; FormatError as `counters_log.read_log` says."""
-        readings, damaged = read_log(self.name, data, where, _parse, "a line of /proc/stat")
+    def parse(self, line: str) -> tuple[str, list[int]] | None:
+        """A CPU's ticks, or another counter's value."""
+        if not _LINE.match(line):
+            return None
+        fields = line.split()
+        numbers = whole_numbers(fields[1:])
+        if numbers is None or (fields[0].startswith("cpu") and len(numbers) < 4):
+            return None
+        return fields[0], numbers
+
+    def columns(self, readings: Sequence[Reading]) -> Sequence[Column]:
+        """Shares of time, rates, and tasks."""
         share = _shares(readings, "cpu")
         columns: list[Column] = []
         if share is not None:
@@ -51,17 +86,17 @@ class CpuLog:
             Column("tasks.running", gauge(readings, "procs_running"), "", "procs_running"),
             Column("tasks.blocked", gauge(readings, "procs_blocked"), "", "procs_blocked"),
         ]
-        return host_table(self.name, readings, columns, damaged)
+        return columns
 
+    def counts(self, lines: Sequence[str]) -> Mapping[str, float]:
+        """Ticks of all CPUs: all eight states, and those that were idle or waiting for I/O."""
+        ticks = [int(field) for field in lines[0].split()[1:9]]
+        return {"all": sum(ticks), "idle": ticks[3] + ticks[4]}
 
-def _parse(line: str) -> tuple[str, list[int]] | None:
-    if not _LINE.match(line):
-        return None
-    fields = line.split()
-    numbers = whole_numbers(fields[1:])
-    if numbers is None or (fields[0].startswith("cpu") and len(numbers) < 4):
-        return None
-    return fields[0], numbers
+    def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
+        """Share of all CPUs' time that was busy."""
+        spent = now["all"] - before["all"]
+        return {"host.cpu.busy": 1 - (now["idle"] - before["idle"]) / spent} if spent > 0 else {}
 
 
 def _cpus(readings: Sequence[Reading]) -> list[str]:

@@ -15,15 +15,12 @@ _HEAD = 65536
 """Bytes that formats are shown: enough for messages before the JSON, and for any header."""
 
 _NAMES = (
-    *((re.compile(rf"^{kind}\.log$"), kind) for kind in (
-        "arcstats", "zil", "dmu_tx", "dmu_tx_assign", "txgs", "objset", "zpool-iostat", "zpool-latency", "zpool-sizes")),
     (re.compile(r"_(?:bw|iops|lat|clat|slat)(?:\.\d+)?\.log$"), "fio-log"),
     (re.compile(r"fio.*\.json$|\.fio\.json$"), "fio-json"),
     (re.compile(r"iostat.*\.json$"), "iostat-json"),
     (re.compile(r"iostat"), "iostat-text"),
     (re.compile(r"(?:terse|minimal)"), "fio-terse"),
     (re.compile(r"diskstats"), "diskstats"),
-    *((re.compile(rf"^{kind}\.log$"), kind) for kind in ("cpu", "memory", "vmstat", "pressure", "block", "syscall", "counters")),
     (re.compile(r"\.json$"), "fio-json"),
 )
 """What a name hints at, the most particular first; asked only of formats that the content left undecided."""
@@ -36,11 +33,13 @@ def detect(data: bytes, file_name: str) -> str | None:
     Of those that can't tell, the one that the file's name hints at is taken, so that an empty `fio.json` is still fio's.
     """
     head = data[:_HEAD]
-    hints = [name for pattern, name in _NAMES if pattern.search(file_name)]
-    # contents exclude each other, so asking the likely format first changes no answer and spares the others' looks
-    built_in = dict.fromkeys([*hints, *registry.BUILT_IN["format"]])
+    built_in = registry.built_in("format")
+    # a log of iolab's own is named after its format
+    hints = [name for name in (file_name.removesuffix(".log"),) if name in built_in]
+    hints += [name for pattern, name in _NAMES if pattern.search(file_name)]
     undecided: list[str] = []
-    found = _ask(built_in, head, file_name, undecided)
+    # contents exclude each other, so asking the likely format first changes no answer and spares the others' looks
+    found = _ask(dict.fromkeys([*hints, *built_in]), head, file_name, undecided)
     if found is None:
         hinted = next((name for name in hints if name in undecided), None)
         found = _ask(_third_parties(), head, file_name, undecided) or hinted
@@ -58,10 +57,10 @@ def _ask(names: Iterable[str], head: bytes, file_name: str, undecided: list[str]
     return None
 
 
-@cache
 def _third_parties() -> list[str]:
-    """Names that entry points add; looked for once, as the search reads every installed package."""
-    return [name for name in registry.names("format") if name not in registry.BUILT_IN["format"]]
+    """Names that entry points add."""
+    built_in = set(registry.built_in("format"))
+    return [name for name in registry.names("format") if name not in built_in]
 
 
 @cache

@@ -8,22 +8,31 @@ that isn't 0 are not told: they are 0.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from .counters_log import detect_log, read_log
+import numpy as np
+
+from .._core import grid_bounds
+from ..metrics import Metric
+from .counter_set import Curve, HostLog, Measured
+from .counters_log import read_log
 from .kstat_log import named_counter
+from .tables import Floats, HostTable
 from .zfs_histograms import HistogramTable, histogram_table
 
+_TAIL = 0.99
 _BUCKET = re.compile(r"(\d{1,20}) ns", re.ASCII)
 
 
-class DmuTxAssignLog:
+class DmuTxAssignLog(HostLog):
     """Counts of waits per interval, by powers of two of nanoseconds."""
 
     name = "dmu_tx_assign"
 
-    def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at the first line; None while that is not whole."""
-        return detect_log(self.name, head)
+    metrics = (
+        Measured(Metric("zfs.tx.waited", "transactions that waited for a group", "1/s", None), "dmu_tx_assign.wait[pool]", None, True),
+        Measured(Metric("zfs.tx.wait.p99", "wait for a group, 99 % of those that waited at or below (a power of two)", "s", "lower"),
+                 "dmu_tx_assign.wait[pool]", None))
 
     def read(self, data: bytes, where: str) -> HistogramTable:
         """One histogram of all pools per interval; FormatError as `counters_log.read_log` says."""
@@ -37,6 +46,12 @@ class DmuTxAssignLog:
             grown.append(row)
         return histogram_table(self.name, "latency", readings, {("pool", "wait"): grown}, damaged)
 
+    def curves(self, table: HostTable) -> Iterator[Curve]:
+        """How many waited, and for how long."""
+        yield from super().curves(table)
+        if isinstance(table, HistogramTable):
+            yield Curve("zfs.tx.wait.p99", "s", _p99(table))
+
 
 def _parse(line: str) -> tuple[str, list[int]] | None:
     pool, tab, rest = line.partition("\t")
@@ -47,3 +62,16 @@ def _parse(line: str) -> tuple[str, list[int]] | None:
     nanoseconds = int(match[1])
     power = nanoseconds and nanoseconds & (nanoseconds - 1) == 0 and nanoseconds.bit_length() <= 64
     return (f"{pool}\t{nanoseconds.bit_length() - 1}", found[1]) if power else None
+
+
+def _p99(table: HistogramTable) -> Floats:
+    """Per interval the time below which 99 % of the waits were, in seconds, the upper bound of a bucket; nan where there was none."""
+    counts = table.histograms["pool", "wait"]
+    rows = counts.counts[np.isin(table.ends_ns, table.time_ns)]
+    upper = np.array([grid_bounds(int(index), 0)[1] + 1 for index in counts.indices], dtype=np.float64) / 1e9
+    found = np.full(len(rows), np.nan)
+    for place, row in enumerate(rows):
+        total = int(row.sum())
+        if total:
+            found[place] = upper[int(np.searchsorted(np.cumsum(row), _TAIL * total))]
+    return found

@@ -1,4 +1,4 @@
-"""iolab's logs of OpenZFS's own counters, `# iolab arcstats 1`, `zil` and `dmu_tx`: lines `name type value` of a kstat.
+"""Counters of the whole of OpenZFS, from /proc/spl/kstat/zfs: `arcstats.log`, `zil.log`, `dmu_tx.log`; lines `name type value` of a kstat.
 
 Names come and go with releases: a quantity whose names are not there is missing, never 0. `iohits` (2.2 and later) are hits of a buffer
 whose read was under way; before, they counted as hits.
@@ -6,14 +6,17 @@ whose read was under way; before, they counted as hits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .counters_log import Reading, detect_log, read_log
-from .host_columns import Column, gauge, host_table, rate
+from ..metrics import Metric
+from .counter_set import CounterSet, Curve, Files, Measured, Summary
+from .counters_log import Reading
+from .host_columns import Column, gauge, rate
 from .tables import Floats, HostTable
+
+KSTATS = "/proc/spl/kstat/zfs"
 
 _TYPES = frozenset("123456")
 """Types of whole numbers in a named kstat: 32 and 64 bits, signed and unsigned, and the machine's long."""
@@ -30,29 +33,66 @@ def named_counter(line: str) -> tuple[str, list[int]] | None:
     return (fields[0].rstrip(), [int(fields[2])]) if digits.isdecimal() and len(digits) <= 20 else None
 
 
-class _KstatLog:
-    name: ClassVar[str]
-
-    def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at the first line; None while that is not whole."""
-        return detect_log(self.name, head)
-
-    def read(self, data: bytes, where: str) -> HostTable:
-        """One value per interval between two readings; FormatError as `counters_log.read_log` says."""
-        readings, damaged = read_log(self.name, data, where, named_counter, f"a counter of {self.name}")
-        return host_table(self.name, readings, self.columns(readings), damaged)
-
-    def columns(self, readings: Sequence[Reading]) -> list[Column]:
-        """What the readings tell."""
-        raise NotImplementedError
+def named_lines(text: str) -> list[str]:
+    """The counters of a named kstat, each with its line end, without the kstat's own line and the titles."""
+    return text.splitlines(keepends=True)[2:]
 
 
-class ArcstatsLog(_KstatLog):
-    """Hits and misses per second and their share, by who asked and for what; sizes; L2ARC."""
+def not_loaded(files: Files) -> str | None:
+    """Why there is nothing of OpenZFS to read, in words; None where its modules are loaded. Pools may come later."""
+    return None if files.is_directory(KSTATS) else f"OpenZFS is not loaded: there is no {KSTATS}"
 
-    name: ClassVar[str] = "arcstats"
 
-    def columns(self, readings: Sequence[Reading]) -> list[Column]:
+class _KstatCounters(CounterSet):
+    def lines(self, files: Files) -> list[str]:
+        """The counters as the kernel wrote them."""
+        return named_lines(files.read_text(f"{KSTATS}/{self.name}"))
+
+    def parse(self, line: str) -> tuple[str, list[int]] | None:
+        """The counter's name and its value."""
+        return named_counter(line)
+
+    def unfit(self, files: Files) -> str | None:
+        """Without OpenZFS there is nothing to read."""
+        return not_loaded(files) or super().unfit(files)
+
+    def counts(self, lines: Sequence[str]) -> Mapping[str, float]:
+        """Every counter by its name."""
+        return {fields[0]: float(fields[2]) for fields in (line.split() for line in lines)}
+
+
+class ArcstatsCounters(_KstatCounters):
+    """The ARC: hits and misses per second and their share, of demand and prefetch, of data and metadata; its sizes; L2ARC."""
+
+    name = "arcstats"
+    line = "a counter of arcstats"
+    metrics = (
+        Measured(Metric("zfs.arc.hit_ratio", "reads served from the ARC", "1", None, "difference", "mean"), "arc.hit_ratio", None, True),
+        Measured(Metric("zfs.arc.size", "ARC, mean", "B", None), "arc.size", is_drawn=True),
+        Measured(Metric("zfs.l2arc.hits", "reads served from the L2ARC", "1/s", None), "l2arc.hits", None, True),
+        Measured(Metric("zfs.l2arc.read.bw", "read from the L2ARC", "B/s", None), "l2arc.read.bw", None, True),
+        Measured(Metric("zfs.l2arc.size", "data in the L2ARC, before compression", "B", None), "l2arc.size", None, True),
+        Measured(Metric("zfs.l2arc.headers", "memory taken by headers of the L2ARC", "B", None), "l2arc.headers", None, True))
+
+    def summaries(self, table: HostTable) -> Iterator[Summary]:
+        """The hit ratio is of all that was asked in the window, not the mean of seconds: a second with one read counts as one read."""
+        hits, misses = table.columns.get("arc.hits"), table.columns.get("arc.misses")
+        if hits is not None and misses is not None:
+            both = np.isfinite(hits) & np.isfinite(misses)
+            asked = float((hits[both] + misses[both]).sum())
+            if asked > 0:
+                yield Summary("zfs.arc.hit_ratio", float(hits[both].sum()) / asked, "1", "hits / (hits + misses)")
+        yield from super().summaries(table)
+
+    def curves(self, table: HostTable) -> Iterator[Curve]:
+        """Without those of the L2ARC where there is none: its counters are zero then."""
+        return (curve for curve in super().curves(table) if not curve.metric.startswith("zfs.l2arc.") or np.nan_to_num(curve.values).any())
+
+    def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
+        """Bytes in the ARC."""
+        return {"zfs.arc.size": now["size"]} if "size" in now else {}
+
+    def columns(self, readings: Sequence[Reading]) -> Sequence[Column]:
         """`arc.hit_ratio` is nan in an interval in which nobody asked."""
         found = []
         for name, prefix in (("arc", ""), *((f"arc.{name}", f"{field}_") for name, field in _WAYS)):
@@ -75,12 +115,19 @@ class ArcstatsLog(_KstatLog):
         return found
 
 
-class ZilLog(_KstatLog):
-    """Commits and records of the intent log per second, and bytes by where they are written."""
+class ZilCounters(_KstatCounters):
+    """The intent log: commits, records by how they are written, bytes to log devices and to the pool."""
 
-    name: ClassVar[str] = "zil"
+    name = "zil"
+    line = "a counter of zil"
+    metrics = (Measured(Metric("zfs.zil.commits", "commits of the intent log", "1/s", None, "difference"), "zil.commits", is_drawn=True),)
 
-    def columns(self, readings: Sequence[Reading]) -> list[Column]:
+    def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
+        """Commits per second."""
+        key = "zil_commit_count"
+        return {"zfs.zil.commits": (now[key] - before[key]) / passed} if key in now and key in before else {}
+
+    def columns(self, readings: Sequence[Reading]) -> Sequence[Column]:
         """Rates of what this release counts."""
         return [Column(f"zil.{name}", rate(readings, field), unit, field) for name, field, unit in (
             ("commits", "zil_commit_count", "1/s"), ("writers", "zil_commit_writer_count", "1/s"),
@@ -90,12 +137,16 @@ class ZilLog(_KstatLog):
             ("log.bw", "zil_itx_metaslab_slog_bytes", "B/s"), ("log.write.bw", "zil_itx_metaslab_slog_write", "B/s"))]
 
 
-class DmuTxLog(_KstatLog):
-    """Transactions per second, and how many the write throttle, memory or quota held back."""
+class DmuTxCounters(_KstatCounters):
+    """Transactions: assigned, delayed by the write throttle, held back for memory or quota."""
 
-    name: ClassVar[str] = "dmu_tx"
+    name = "dmu_tx"
+    line = "a counter of dmu_tx"
+    metrics = (
+        Measured(Metric("zfs.tx.delayed", "transactions delayed by the write throttle", "1/s", None, "difference"), "tx.delayed",
+                 is_drawn=True),)
 
-    def columns(self, readings: Sequence[Reading]) -> list[Column]:
+    def columns(self, readings: Sequence[Reading]) -> Sequence[Column]:
         """Rates of what this release counts."""
         fields = {"assigned": "assigned", "delayed": "dirty_delay", "over_max": "dirty_over_max", "throttled": "dirty_throttle",
                   "group": "group", "memory": "memory_reserve", "log_delayed": "wrlog_delay", "quota": "quota", "errors": "error"}

@@ -1,12 +1,19 @@
-"""iolab's own log of /proc/meminfo, `# iolab memory 1`: what memory held at each reading (proc(5); its kB is 1024 bytes)."""
+"""Counters of /proc/meminfo, `memory.log`: what memory held at each reading (proc(5); its kB is 1024 bytes)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from .counters_log import Reading, detect_log, read_log
-from .host_columns import Column, gauge, host_table, whole_numbers
-from .tables import HostTable
+from ..metrics import Metric
+from .counter_set import CounterSet, Files, Measured
+from .counters_log import Reading
+from .host_columns import Column, gauge, whole_numbers
+
+_PROC = "/proc/meminfo"
+_KEPT = frozenset({
+    "MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "SwapCached", "Active(file)", "Inactive(file)", "SwapTotal", "SwapFree",
+    "Dirty", "Writeback", "WritebackTmp", "AnonPages", "Mapped", "Shmem", "KReclaimable", "Slab", "SReclaimable", "SUnreclaim"})
+"""What storage depends on: pages that cache files, those not yet written, and what the kernel itself holds."""
 
 _KIB = 1024.0
 _COLUMNS = {
@@ -14,33 +21,44 @@ _COLUMNS = {
     "memory.dirty": "Dirty", "memory.writeback": "Writeback", "memory.anonymous": "AnonPages", "memory.slab": "Slab"}
 
 
-class MemoryLog:
-    """Bytes of memory by what they hold, at the end of each interval."""
+class MemoryCounters(CounterSet):
+    """Memory free, available, in the page cache, dirty and under writeback, at the end of each interval."""
 
     name = "memory"
+    line = "a line of /proc/meminfo"
+    metrics = (
+        Measured(Metric("host.memory.available", "memory available, least in the window", "B", None), "memory.available", "min", True),
+        Measured(Metric("host.memory.cached", "page cache", "B", None), "memory.cached", is_drawn=True),
+        Measured(Metric("host.memory.dirty", "dirty memory, mean", "B", None, "difference"), "memory.dirty", is_drawn=True),
+        Measured(Metric("host.memory.dirty.max", "dirty memory, most in the window", "B", None, "difference", "max", "nothing"),
+                 "memory.dirty", "max"),
+        Measured(Metric("host.memory.writeback", "memory under writeback, mean", "B", None, "difference"), "memory.writeback",
+                 is_drawn=True))
 
-    def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at the first line; None while that is not whole."""
-        return detect_log(self.name, head)
+    def lines(self, files: Files) -> list[str]:
+        """The kept lines."""
+        return [line for line in files.read_text(_PROC).splitlines(keepends=True) if line.partition(":")[0] in _KEPT]
 
-    def read(self, data: bytes, where: str) -> HostTable:
-        """One value per reading but the first; FormatError as `counters_log.read_log` says."""
-        readings, damaged = read_log(self.name, data, where, _parse, "a line of /proc/meminfo")
-        columns = [Column(name, gauge(readings, field, _KIB), "B", field, "kB") for name, field in _COLUMNS.items()]
-        columns.append(_swapped(readings))
-        return host_table(self.name, readings, columns, damaged)
+    def parse(self, line: str) -> tuple[str, list[int]] | None:
+        """The field's name and its kB."""
+        name, colon, rest = line.partition(":")
+        fields = rest.split()
+        numbers = whole_numbers(fields[:1])
+        if not colon or not name or numbers is None or fields[1:] not in ([], ["kB"]):
+            return None
+        return name, numbers
 
+    def columns(self, readings: Sequence[Reading]) -> Sequence[Column]:
+        """Bytes by what they hold."""
+        total, free = gauge(readings, "SwapTotal", _KIB), gauge(readings, "SwapFree", _KIB)
+        swapped = None if total is None or free is None else total - free
+        return [*(Column(name, gauge(readings, field, _KIB), "B", field, "kB") for name, field in _COLUMNS.items()),
+                Column("memory.swapped", swapped, "B", "SwapTotal - SwapFree", "kB")]
 
-def _swapped(readings: Sequence[Reading]) -> Column:
-    total, free = gauge(readings, "SwapTotal", _KIB), gauge(readings, "SwapFree", _KIB)
-    values = None if total is None or free is None else total - free
-    return Column("memory.swapped", values, "B", "SwapTotal - SwapFree", "kB")
+    def counts(self, lines: Sequence[str]) -> Mapping[str, float]:
+        """Dirty bytes."""
+        return {name: 1024.0 * int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines) if name == "Dirty"}
 
-
-def _parse(line: str) -> tuple[str, list[int]] | None:
-    name, colon, rest = line.partition(":")
-    fields = rest.split()
-    numbers = whole_numbers(fields[:1])
-    if not colon or not name or numbers is None or fields[1:] not in ([], ["kB"]):
-        return None
-    return name, numbers
+    def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
+        """Bytes that wait to be written."""
+        return {"host.memory.dirty": now["Dirty"]} if "Dirty" in now else {}

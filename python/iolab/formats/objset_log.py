@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .counters_log import detect_log, read_log
+from .counter_set import HostLog
+from .counters_log import read_log
 from .host_columns import Column, host_table, rate
 from .kstat_log import named_counter
 from .tables import Floats, HostTable
@@ -15,17 +16,13 @@ _RATES = {"read.calls": ("reads", "1/s"), "read.bw": ("nread", "B/s"), "write.ca
           "unlinks": ("nunlinks", "1/s"), "zil.commits": ("zil_commit_count", "1/s")}
 
 
-class ObjsetLog:
+class ObjsetLog(HostLog):
     """Calls and bytes per second of each data set, `objset.write.bw[tank/home]`, and of all, `objset.write.bw`.
 
     A data set that came or went is nan in the intervals at whose ends it was not there, and not in the sum there.
     """
 
     name = "objset"
-
-    def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at the first line; None while that is not whole."""
-        return detect_log(self.name, head)
 
     def read(self, data: bytes, where: str) -> HostTable:
         """One value per interval between two readings; FormatError as `counters_log.read_log` says."""

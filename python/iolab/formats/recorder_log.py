@@ -5,21 +5,14 @@ The events themselves are in the recording; these logs show that somebody watche
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from .counters_log import detect_log, read_log
+from .counter_set import HostLog
+from .counters_log import read_log
 from .host_columns import Column, host_table, rate, whole_numbers
 from .tables import HostTable
 
 
-class RecorderLog:
+class RecorderLog(HostLog):
     """Events recorded and events lost, per second."""
-
-    name: ClassVar[str]
-
-    def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at the first line; None while that is not whole."""
-        return detect_log(self.name, head)
 
     def read(self, data: bytes, where: str) -> HostTable:
         """One value per interval between two readings; FormatError as `counters_log.read_log` says."""
@@ -32,23 +25,19 @@ class RecorderLog:
 class BlockLog(RecorderLog):
     """Requests to block devices, recorded and lost."""
 
-    name: ClassVar[str] = "block"
+    name = "block"
 
 
 class SyscallLog(RecorderLog):
     """Calls that move data of files, recorded and lost."""
 
-    name: ClassVar[str] = "syscall"
+    name = "syscall"
 
 
-class CountersLog:
+class CountersLog(HostLog):
     """Readings of counters that were recorded."""
 
-    name: ClassVar[str] = "counters"
-
-    def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at the first line; None while that is not whole."""
-        return detect_log(self.name, head)
+    name = "counters"
 
     def read(self, data: bytes, where: str) -> HostTable:
         """One value per interval between two readings; FormatError as `counters_log.read_log` says."""

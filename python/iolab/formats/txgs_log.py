@@ -6,13 +6,15 @@ bytes, bytes read, bytes written, reads, writes, ns open, quiescing, waiting, sy
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .counters_log import Reading, detect_log, read_log
+from ..metrics import Metric
+from .counter_set import Curve, HostLog, Measured, Summary
+from .counters_log import Reading, read_log
 from .host_columns import Column, host_table, whole_numbers
 from .tables import Floats, HostTable
 
@@ -53,14 +55,19 @@ class _Group:
     numbers: list[int]
 
 
-class TxgsLog:
+class TxgsLog(HostLog):
     """Groups committed per interval, their dirty bytes and their time of syncing; nan where none was."""
 
     name = "txgs"
 
-    def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at the first line; None while that is not whole."""
-        return detect_log(self.name, head)
+    metrics = (
+        Measured(Metric("zfs.txg.sync.p50", "time of syncing a transaction group, median", "s", "lower", "ratio", "max"), "txg.sync", None),
+        Measured(Metric("zfs.txg.sync.max", "time of syncing a transaction group, longest", "s", "lower", "ratio", "max", "nothing"),
+                 "txg.sync", None),
+        Measured(Metric("zfs.dirty.max", "dirty bytes of a transaction group, most", "B", None, "ratio", "max", "nothing"),
+                 "txg.dirty", None),
+        Measured(Metric("zfs.txg.sync", "time of syncing each transaction group", "s", "lower"), "txg.sync", None, True),
+        Measured(Metric("zfs.txg.dirty", "dirty bytes of each transaction group", "B", None), "txg.dirty", None, True))
 
     def read(self, data: bytes, where: str) -> TxgTable:
         """One value per interval between two readings, and every group; FormatError as `counters_log.read_log` says."""
@@ -79,6 +86,28 @@ class TxgsLog:
             seen_ns=np.array([readings[group.reading].realtime_ns for group in groups], dtype=np.int64), dirty_bytes=numbers[:, _DIRTY],
             written_bytes=numbers[:, _WRITTEN], open_time=numbers[:, 7] / 1e9, quiesce_time=numbers[:, 8] / 1e9,
             wait_time=numbers[:, 9] / 1e9, sync_time=numbers[:, _SYNC] / 1e9, lost=lost)
+
+    def summaries(self, table: HostTable) -> Iterator[Summary]:
+        """Of the groups that were seen committed within the window."""
+        inside = _inside(table)
+        if isinstance(table, TxgTable) and inside.any():
+            sync, dirty, of = table.sync_time[inside], table.dirty_bytes[inside], f"of {inside.sum()} groups"
+            yield Summary("zfs.txg.sync.p50", float(np.median(sync)), "s", f"median stime {of}")
+            yield Summary("zfs.txg.sync.max", float(sync.max()), "s", f"most stime {of}")
+            yield Summary("zfs.dirty.max", float(dirty.max()), "B", f"most ndirty {of}")
+
+    def curves(self, table: HostTable) -> Iterator[Curve]:
+        """A point for each group, at the reading in which it was first seen committed: they end every few seconds, not every second."""
+        inside = _inside(table)
+        if isinstance(table, TxgTable) and inside.any():
+            order = np.argsort(table.seen_ns[inside], kind="stable")
+            for name, unit, values in (("zfs.txg.sync", "s", table.sync_time), ("zfs.txg.dirty", "B", table.dirty_bytes)):
+                yield Curve(name, unit, values[inside][order], table.seen_ns[inside][order])
+
+
+def _inside(table: HostTable) -> NDArray[np.bool_]:
+    """Which groups were seen committed at a reading of the table, which may be cut to a window."""
+    return np.isin(table.seen_ns, table.time_ns) if isinstance(table, TxgTable) else np.zeros(0, dtype=np.bool_)
 
 
 def _parse(line: str) -> tuple[str, list[int]] | None:

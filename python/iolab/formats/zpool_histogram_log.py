@@ -9,21 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from .counters_log import Reading, detect_log, read_log
+from .counter_set import HostLog
+from .counters_log import Reading, read_log
 from .host_columns import whole_numbers
 from .zfs_histograms import HistogramTable, histogram_table
 from .zpool_words import FEWEST_LATENCIES, FEWEST_SIZES, LATENCIES, SIZES, Owners
 
 
-class _ZpoolHistogramLog:
-    name: ClassVar[str]
+class _ZpoolHistogramLog(HostLog):
     quantity: ClassVar[str]
     queues: ClassVar[tuple[str, ...]]
     fewest: ClassVar[int]
-
-    def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at the first line; None while that is not whole."""
-        return detect_log(self.name, head)
 
     def read(self, data: bytes, where: str) -> HistogramTable:
         """Counts per interval between two readings, none lost; FormatError as `counters_log.read_log` says."""

@@ -6,13 +6,16 @@ a row per pool and vdev. The first stamp has no rows: the means since boot that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..errors import FormatError
-from .counters_log import Damage, detect_log, header
+from ..metrics import Metric
+from .counter_set import Curve, HostLog, Measured, Summary
+from .counters_log import Damage, header
 from .tables import HostTable
 from .text import decode
 from .zpool_words import FEWEST_LATENCIES, WAITS, Owners
@@ -21,6 +24,8 @@ _COLUMNS = (("alloc", "B", 1.0, "alloc"), ("free", "B", 1.0, "free"), ("read.iop
             ("write.iops", "1/s", 1.0, "operations write"), ("read.bw", "B/s", 1.0, "bandwidth read"),
             ("write.bw", "B/s", 1.0, "bandwidth write"), *((name, "s", 1e-9, f"{what} {way}") for name, way, what in WAITS))
 """Name, base unit, base units per number, zpool's words; 17 columns with the name in 2.1, 18 in 2.3."""
+
+_WAIT = re.compile(r"vdev\.(read|write)\.wait\[(.+)\]")
 
 _FEWEST = 6 + FEWEST_LATENCIES - 1
 """-l shows no trim and, before 0.8, no scrub."""
@@ -33,14 +38,13 @@ class _Report:
     rows: dict[str, list[float]] = field(default_factory=dict)
 
 
-class ZpoolIostatLog:
+class ZpoolIostatLog(HostLog):
     """`vdev.write.iops[vdb]`, `vdev.write.wait[vdb]`...: every column of every vdev; `[pool]` is the pool itself."""
 
     name = "zpool-iostat"
-
-    def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at the first line; None while that is not whole."""
-        return detect_log(self.name, head)
+    metrics = tuple(
+        Measured(Metric(f"vdev.{way}.wait", f"pool: mean latency of a {way} in all queues and at the disks", "s", "lower", "ratio", "mean"),
+                 f"vdev.{way}.wait[pool]", None, True) for way in ("read", "write"))
 
     def read(self, data: bytes, where: str) -> HostTable:
         """One value per report. FormatError: nothing in the file, another format or a newer one, no whole report."""
@@ -55,6 +59,26 @@ class ZpoolIostatLog:
         if not reports:
             raise FormatError("no whole report in the log", where=where)
         return _table(self.name, reports, start, damaged)
+
+    def summaries(self, table: HostTable) -> Iterator[Summary]:
+        """Latency of each vdev over its I/Os: an interval's mean counts as often as it has I/Os; of the pool without a name."""
+        for column, waits in table.columns.items():
+            match = _WAIT.fullmatch(column)
+            rates = table.columns.get(f"vdev.{match[1]}.iops[{match[2]}]") if match is not None else None
+            if match is None or rates is None:
+                continue
+            both = np.isfinite(waits) & np.isfinite(rates) & (rates > 0)
+            ios = float(rates[both].sum())
+            if ios > 0:
+                yield Summary(_metric(column), float((waits[both] * rates[both]).sum()) / ios, "s", table.source_fields[column][0])
+
+    def curves(self, table: HostTable) -> Iterator[Curve]:
+        """Latency of reads and of writes at each vdev."""
+        return (Curve(_metric(column), "s", values) for column, values in table.columns.items() if _WAIT.fullmatch(column))
+
+
+def _metric(column: str) -> str:
+    return column.removesuffix("[pool]")
 
 
 def _reports(lines: Sequence[str], damaged: Damage) -> tuple[list[_Report], int | None]:

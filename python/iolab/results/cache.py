@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
+from .. import __version__, registry
 from ..texts import parsed
 from ..verdict import Verdict
 from .evidence import PROFILES, RUNS, known_plan
@@ -30,11 +30,11 @@ _DERIVING = ("formats", "results", "stats")
 
 
 def evidence_key(directory: Path) -> str:
-    """A digest of iolab's version and code, and of every file below `runs/` and `profiles/`, by name, size and modification time.
+    """A digest of iolab's version, code and plugins, and of every file below `runs/` and `profiles/`, by name, size and time.
 
     The code counts as well as the version, so that a change of a reader or gate under development is seen at once.
     """
-    digest = hashlib.sha256(__version__.encode())
+    digest = hashlib.sha256("\n".join([__version__, *registry.third_parties()]).encode())
     package = Path(__file__).parent.parent
     for place in (*(package / group for group in _DERIVING), directory / RUNS, directory / PROFILES):
         for folder, folders, names in os.walk(place):

@@ -13,18 +13,16 @@ from ..errors import FormatError
 from ..formats.detect import detect
 from ..formats.tables import DeviceSamples, DeviceTable, FioLogTable, FioOutput, HostTable
 from ..verdict import Verdict
-from . import device_metrics, fio_metrics, monitor_metrics, target_metrics, zfs_metrics
+from . import device_metrics, fio_metrics, host_metrics, target_metrics
 from .evidence import measured_files, read_environment, read_io_log
 from .facts import DamagedFile, Monitor, RunFacts
-from .gates.base import Gate
+from .gates.base import judge
 from .gates.stall import moved_series, stalls
 from .load_series import load_series
 from .model import Derived, Observation, RunPlan
-from .monitor_series import host_series
 from .sections import Section, entries_of, find_section, own_logs
 from .series import count, cut, device_series
 from .steps import pool_run
-from .zfs_series import zfs_series
 
 _FINEST = "diskstats.log"
 """The kernel's own counters are finer than what iostat prints of them: this file wins where both know a device."""
@@ -74,8 +72,7 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
     series = device_series(devices, plan.window)
     series.update(load_series(read.logs, plan.window, latency_scale=_latency_scale(read.fio)))
     host = {kind: cut(table, plan.window) for kind, table in read.host.items()}
-    series.update(host_series(host, plan.window))
-    series.update(zfs_series(host, plan.window))
+    series.update(host_metrics.host_series(host, plan.window))
     recorded = read_environment(run_dir)
     environment = {**({} if read.fio is None or read.fio.version is None else {"fio": read.fio.version}),
                    **recorded.get("fingerprint", {})}
@@ -83,15 +80,12 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
     facts = RunFacts(
         plan=plan, fio=read.fio, fio_file=read.fio_file, pooled=pooled, sections=apart, entries=entries,
         devices=devices, monitor_files=tuple(read.monitor_files), monitors=_monitors(read, plan.window),
-        host_busy=monitor_metrics.mean_busy(host), series=series, damaged=tuple(read.damaged),
+        host_busy=host_metrics.mean_busy(host), series=series, damaged=tuple(read.damaged),
         environment=environment, reference=reference or {}, host=_host_numbers(recorded),
         target=target_metrics.read_target(run_dir), io_log=read_io_log(run_dir))
-    gates: list[Gate] = [gate() for gate in registry.load_all("gate")]
-    verdict = Verdict.of(reason for gate in gates for reason in gate.judge(facts))
+    verdict = Verdict.of(judge(facts))
     observations = [*fio_metrics.observations(facts), *device_metrics.observations(devices, read.device_files),
-                    *_stall(facts, read), *monitor_metrics.observations(host, read.host_files),
-                    *zfs_metrics.observations(host, read.host_files),
-                    *target_metrics.observations(facts)]
+                    *_stall(facts, read), *host_metrics.observations(host, read.host_files), *target_metrics.observations(facts)]
     return Derived(tuple(observations), verdict, tuple(series.values()), tuple(fio_metrics.histograms(facts)),
                    tuple(dict.fromkeys(read.assumptions)), environment, facts.options)
 

@@ -85,6 +85,10 @@ def _length(samples: DeviceSamples | HostTable) -> int:
 def times(samples: DeviceSamples | HostTable, window: tuple[int, int] | None) -> NDArray[np.float64]:
     """End of each interval in seconds since the window's start (or the first interval's), shape (n,)."""
     if samples.time_ns is not None and len(samples.time_ns):
-        origin = window[0] if window is not None else int(samples.time_ns[0] - samples.interval * 1e9)
-        return (samples.time_ns - origin) / 1e9
+        return (samples.time_ns - origin(samples.time_ns, samples.interval, window)) / 1e9
     return samples.interval * (1 + np.arange(_length(samples), dtype=np.float64))
+
+
+def origin(time_ns: NDArray[np.int64], interval: float, window: tuple[int, int] | None) -> int:
+    """Realtime at which a run's time begins: its window's start, or the first interval's."""
+    return window[0] if window is not None else int(time_ns[0] - interval * 1e9)

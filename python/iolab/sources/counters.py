@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, ClassVar, TextIO
 
 from pydantic import Field
 
 from ..clock import Clock
+from ..formats.counter_set import CounterSet
 from ..hosts.base import Host
 from ..hosts.options import Duration, Options
 
@@ -123,3 +125,35 @@ class CounterSource(ABC):
         if self._before is not None and self._last > self._before[0]:
             self._latest = self.live(self._last - self._before[0], self._before[1], now)
         self._before = (self._last, now)
+
+
+class _SetSource(CounterSource):
+    """Polls a counter set."""
+
+    counters: ClassVar[type[CounterSet]]
+
+    def __init__(self, options: CounterOptions, host: Host, clock: Clock, devices: Sequence[str]) -> None:
+        super().__init__(options, host, clock, devices)
+        self._set = self.counters()
+
+    def lines(self) -> list[str]:
+        """The set's lines."""
+        return self._set.lines(self._host)
+
+    def counts(self, lines: Sequence[str]) -> Mapping[str, float]:
+        """The set's counts."""
+        return self._set.counts(lines)
+
+    def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
+        """What the set shows live."""
+        return self._set.live(passed, before, now)
+
+    def unfit(self) -> str | None:
+        """Why the set can't be read on this host."""
+        return self._set.unfit(self._host)
+
+
+@cache
+def source_of(counters: type[CounterSet]) -> type[CounterSource]:
+    """The source that polls a counter set, with its name and description."""
+    return type(f"{counters.__name__}Source", (_SetSource,), {"name": counters.name, "counters": counters, "__doc__": counters.__doc__})

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..clock import Clock
+from ..formats.kstat_log import KSTATS, named_lines, not_loaded
 from ..hosts.base import Host, text_or_none
 from ..hosts.options import Options
 from .counters import CounterSource
-from .kstats import named_lines
-from .zfs_pools import KSTATS, PoolOptions, not_loaded, watched
+from .zfs_pools import PoolOptions, watched
 
 _END = "end\n"
 

@@ -1,4 +1,4 @@
-"""Where OpenZFS keeps its counters, and which pools a source watches."""
+"""Which pools a source watches."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
+from ..formats.kstat_log import KSTATS
 from ..hosts.base import Host
 from .counters import CounterOptions
 
-KSTATS = "/proc/spl/kstat/zfs"
 _OURS = "iolab-"
 """How the names of pools begin that targets make."""
 
@@ -18,11 +18,6 @@ class PoolOptions(CounterOptions):
     """What every source of a pool lets a study choose."""
 
     pool: str = Field("", description="pool to watch; default: those that iolab made, else every imported one")
-
-
-def not_loaded(host: Host) -> str | None:
-    """Why there is nothing of OpenZFS to read, in words; None where its modules are loaded. Pools may come later."""
-    return None if host.is_directory(KSTATS) else f"OpenZFS is not loaded: there is no {KSTATS}"
 
 
 def watched(host: Host, pool: str) -> Sequence[str]:

@@ -32,7 +32,6 @@ class MeanInterval:
         n: pairs; df: degrees of freedom of the variance in use (more than n - 1 where pooled); None below two pairs.
         sd: standard deviation of a pair that the interval stands on; None below two pairs.
         pooled: whether that is the sweep's and not the cell's own.
-        equal: whether all pairs are equal, so that p is that of the exact sign test.
     """
 
     mean: float
@@ -43,7 +42,6 @@ class MeanInterval:
     df: float | None
     sd: float | None
     pooled: bool
-    equal: bool = False
 
 
 def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[MeanInterval]:
@@ -88,7 +86,7 @@ def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[
         else:
             p = 1.0 if value == 0 else 2.0 ** (1 - n)
         low, high, sd = value - float(half[i]), value + float(half[i]), float(np.sqrt(used_variance[i]))
-        found.append(MeanInterval(value, low, high, p, n, float(used_df[i]), sd, bool(pooled[i]), not variance[i] > 0))
+        found.append(MeanInterval(value, low, high, p, n, float(used_df[i]), sd, bool(pooled[i])))
     return found
 
 

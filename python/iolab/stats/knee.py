@@ -61,9 +61,8 @@ class KneeEstimate:
     Attributes:
         load, throughput, latency: medians over the repetitions that have a knee (the lower one for load, which is
             always a measured level).
-        load_range, throughput_range, latency_range: where the knee may lie, over those repetitions: between the levels
-            before and after the one found, which the loads can't tell apart, and down to where a shorter sweep of the
-            same points has it; None for a single repetition, which says nothing of how the knee scatters.
+        load_range, throughput_range, latency_range: smallest and largest over those repetitions; None for a single one,
+            which says nothing about how well the knee is known.
         repetitions: curves looked at; found: those with a knee.
     """
 
@@ -112,10 +111,10 @@ def _scaled(values: Floats) -> Floats:
 
 
 def knee_over_repetitions(curves: Sequence[tuple[Values, Values]], loads: Values) -> KneeEstimate | NoKnee:
-    """The knee with the range over which the repetitions and the distance between loads leave it.
+    """The knee with the range over which the repetitions scatter it.
 
-    Every repetition gives a knee of its own. The range is no confidence interval: knees are measured levels, and a
-    handful of them has no distribution to speak of.
+    Every repetition gives a knee of its own. The range is that of the repetitions and no confidence interval: knees are
+    measured levels, and a handful of them has no distribution to speak of.
 
     Args:
         curves: (throughput, latency) of each repetition, all at the same loads.
@@ -136,7 +135,6 @@ def knee_over_repetitions(curves: Sequence[tuple[Values, Values]], loads: Values
         raise ValueError("every curve needs one point per load")
     answers = [knee(throughput, latency) for throughput, latency in curves]
     knees = [answer for answer in answers if isinstance(answer, Knee)]
-    spans = [_unresolved(curve, answer) for curve, answer in zip(curves, answers, strict=True) if isinstance(answer, Knee)]
     if 2 * len(knees) < len(answers):
         reasons = [answer.reason for answer in answers if isinstance(answer, NoKnee)]
         reason = max(reasons, key=reasons.count)
@@ -148,26 +146,9 @@ def knee_over_repetitions(curves: Sequence[tuple[Values, Values]], loads: Values
         load=float(at[(len(at) - 1) // 2]),
         throughput=float(np.median(throughputs)),
         latency=float(np.median(latencies)),
-        load_range=_ends([levels[span] for span, _, _ in spans]) if several else None,
-        throughput_range=_ends([values for _, values, _ in spans]) if several else None,
-        latency_range=_ends([values for _, _, values in spans]) if several else None,
+        load_range=(float(at[0]), float(at[-1])) if several else None,
+        throughput_range=(min(throughputs), max(throughputs)) if several else None,
+        latency_range=(min(latencies), max(latencies)) if several else None,
         repetitions=len(answers),
         found=len(knees),
     )
-
-
-def _unresolved(curve: tuple[Values, Values], found: Knee) -> tuple[slice, Floats, Floats]:
-    """Levels among which the knee of a curve may lie, and throughput and latency at them.
-
-    A load between two levels may be the true one. And the longer a sweep goes on beyond saturation, the higher is the
-    level that it finds: shorter sweeps of the same points tell how far down the knee may lie.
-    """
-    x, y = positive(curve[0], "throughput"), positive(curve[1], "latency")
-    shorter = [knee(x[:length], y[:length]) for length in range(max(LEAST_POINTS, found.index + 1), len(x))]
-    lowest = min([found.index, *(each.index for each in shorter if isinstance(each, Knee))])
-    span = slice(lowest - 1, found.index + 2)
-    return span, x[span], y[span]
-
-
-def _ends(values: Sequence[Floats]) -> tuple[float, float]:
-    return float(min(each.min() for each in values)), float(max(each.max() for each in values))

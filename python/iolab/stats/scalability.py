@@ -12,18 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+from scipy import optimize
 
 from .arrays import Floats, Values, positive
 
 LEAST_LEVELS = 4
 """Three parameters and something left over to tell how well they fit."""
-
-PEAK_ALPHA = 0.05
-"""A peak is told only where a law without one (κ = 0) is rejected at this level, by an F test."""
-
-FALL = 2.0
-"""A peak within the loads that were measured is told only where throughput then falls, by as many of the fit's relative errors."""
 
 _INVISIBLE = 1e-6
 """A term that changes throughput by less than this share at the highest concurrency measured is none."""
@@ -44,8 +38,7 @@ class UslFit:
         lam: λ, throughput at concurrency 1 (unit of the throughput); sigma: σ, 0 to 1; kappa: κ, 0 or more.
         lam_error, sigma_error, kappa_error: standard errors; None for a parameter that ended at the edge of its range
             (no contention, no coherency cost), where a standard error has no meaning, and with as many parameters as levels.
-        peak_concurrency: where throughput is largest, None where it grows (or levels out) for ever, or the runs don't tell
-            a peak from that: κ is then 0.
+        peak_concurrency: where throughput is largest, None where it grows (or levels out) for ever.
         peak_throughput: throughput there, or the limit λ/σ; None without limit.
         relative_error: root mean square of (measured / fitted - 1).
         levels: distinct concurrencies; highest: the largest measured. A peak beyond it is extrapolated.
@@ -77,9 +70,6 @@ def fit_usl(concurrency: Values, throughput: Values) -> UslFit | NoFit:
         concurrency: jobs (or I/Os in flight), at least 1, in any order; a level may appear several times, shape (n,).
         throughput: rate at each, above zero, shape (n,).
 
-    κ is fitted where a peak is told (`PEAK_ALPHA`, `FALL`), and is 0 else: a curve that levels out at once, as a
-    queue in front of one resource does, bends more than contention alone does, without ever falling.
-
     Returns:
         NoFit with fewer than four distinct concurrencies, or one below 1.
 
@@ -102,29 +92,17 @@ def fit_usl(concurrency: Values, throughput: Values) -> UslFit | NoFit:
         scale, sigma, kappa = parameters
         return np.asarray(scale + np.log(n) - np.log1p(sigma * (n - 1) + kappa / pairs * n * (n - 1)) - logs)
 
-    def without_peak(parameters: Floats) -> Floats:
-        return residuals(np.array([*parameters, 0.0]))
-
-    starts = _starts(n, x, pairs)
-    best = min((_search(residuals, start) for start in starts), key=lambda result: float(result.cost))
-    fit = _fit(best, n, pairs, levels)
-    if fit.peak_concurrency is None:
-        return fit
-    flat = min((_search(without_peak, start[:2]) for start in starts), key=lambda result: float(result.cost))
-    if _is_peak(fit, n, x, float(best.cost), float(flat.cost)):
-        return fit
-    return _fit(flat, n, pairs, levels)
-
-
-def _fit(result: optimize.OptimizeResult, n: Floats, pairs: float, levels: int) -> UslFit:
-    scale, sigma, kappa = [*(float(value) for value in result.x), 0.0][:3]
+    best = min(
+        (_search(residuals, start) for start in _starts(n, x, pairs)), key=lambda result: float(result.cost)
+    )
+    scale, sigma, kappa = (float(value) for value in best.x)
     if sigma * (n.max() - 1) < _INVISIBLE:
         sigma = 0.0
     elif 1 - sigma < _INVISIBLE:
         sigma = 1.0
     kappa = 0.0 if kappa < _INVISIBLE * (1 + sigma * (n.max() - 1)) else kappa / pairs
-    errors = [*_standard_errors(np.asarray(result.jac), float(result.cost), [True, 0 < sigma < 1, kappa > 0][:len(result.x)]), None][:3]
-    relative = float(np.sqrt(np.mean(np.expm1(-result.fun) ** 2)))
+    errors = _standard_errors(np.asarray(best.jac), float(best.cost), [True, 0 < sigma < 1, kappa > 0])
+    relative = float(np.sqrt(np.mean(np.expm1(-residuals(best.x)) ** 2)))
     lam = math.exp(scale)
     peak = max(math.sqrt((1 - sigma) / kappa), 1.0) if kappa > 0 else None
     fit = UslFit(lam, sigma, kappa, None if errors[0] is None else errors[0] * lam, errors[1],
@@ -133,20 +111,9 @@ def _fit(result: optimize.OptimizeResult, n: Floats, pairs: float, levels: int) 
     return UslFit(**{**fit.__dict__, "peak_throughput": top})
 
 
-def _is_peak(fit: UslFit, n: Floats, x: Floats, cost: float, flat: float) -> bool:
-    """Whether the runs tell the peak from a throughput that levels out: `cost`, `flat` are half the sums of squares with κ and without."""
-    spare = len(n) - 3
-    if spare < 1 or flat <= cost or (cost > 0 and float(special.fdtrc(1, spare, (flat - cost) / cost * spare)) > PEAK_ALPHA):
-        return False
-    if fit.peak_concurrency is None or fit.peak_concurrency >= n.max():
-        return True
-    at = {level: float(np.mean(np.log(x[n == level]))) for level in np.unique(n).tolist()}
-    return max(at.values()) - at[float(n.max())] > FALL * fit.relative_error
-
-
 def _search(residuals: Callable[[Floats], Floats], start: Floats) -> optimize.OptimizeResult:
-    low, high = [-np.inf, 0.0, 0.0], [np.inf, 1.0, np.inf]
-    return optimize.least_squares(residuals, start, bounds=(low[:len(start)], high[:len(start)]), xtol=1e-12, ftol=1e-12, gtol=1e-12)
+    bounds = ([-np.inf, 0.0, 0.0], [np.inf, 1.0, np.inf])
+    return optimize.least_squares(residuals, start, bounds=bounds, xtol=1e-12, ftol=1e-12, gtol=1e-12)
 
 
 def _starts(n: Floats, x: Floats, pairs: float) -> list[Floats]:

@@ -31,20 +31,20 @@ def json_schema() -> dict[str, Any]:
     definitions = schema.setdefault("$defs", {})
     properties = schema["properties"]
     for kind in ("target", "workload"):
-        tables = [_table(kind, name, definitions) for name in registry.BUILT_IN[kind]]
+        tables = [_table(kind, name, definitions) for name in registry.built_in(kind)]
         # A variant may bring the rest, so nothing but the kind can be demanded of the study's own table.
         properties[kind] = {"description": properties[kind]["description"], "anyOf": tables}
     sets = properties["factors"]
     properties["factors"] = {"description": sets["description"], "anyOf": [sets["items"], {"type": "array", "items": sets["items"]}]}
     properties["sources"] = {"description": properties["sources"]["description"], "anyOf": [
         {"type": "object", "additionalProperties": False,
-         "properties": {name: _options("source", name, definitions) for name in registry.BUILT_IN["source"]}},
-        {"type": "array", "items": {"enum": list(registry.BUILT_IN["source"])}, "uniqueItems": True},
+         "properties": {name: _options("source", name, definitions) for name in registry.built_in("source")}},
+        {"type": "array", "items": {"enum": registry.built_in("source")}, "uniqueItems": True},
     ]}
     variant = definitions[VariantTable.__name__]["properties"]
     for kind in ("target", "workload"):
         variant[kind] = {"description": variant[kind]["description"], "anyOf": [
-            {**_table(kind, name, definitions), "required": []} for name in registry.BUILT_IN[kind]]}
+            {**_table(kind, name, definitions), "required": []} for name in registry.built_in(kind)]}
     return {"$schema": _ID, "title": "iolab study", **_tidy(schema)}
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from iolab.errors import FormatError
 from iolab.formats.detect import detect, read
-from iolab.registry import BUILT_IN, load
+from iolab.registry import built_in, load
 
 DATA = Path(__file__).parents[2] / "data" / "formats"
-FORMATS = {name: load("format", name)() for name in BUILT_IN["format"]}
+FORMATS = {name: load("format", name)() for name in built_in("format")}
 
 ILLUMOS = b"""                    extended device statistics
     r/s    w/s   kr/s   kw/s wait actv wsvc_t asvc_t  %w  %b device

@@ -10,9 +10,9 @@ import pytest
 from iolab.metrics import find
 from iolab.registry import load
 from iolab.results.cache_details import read_details, write_details
+from iolab.results.host_metrics import host_series
 from iolab.results.model import Derived, Series
 from iolab.results.series import cut
-from iolab.results.zfs_series import zfs_series
 from iolab.verdict import Verdict
 from support.zfs_machine import HEAD, group, named
 
@@ -31,7 +31,7 @@ def lines(**counters: int) -> str:
 def drawn(window: tuple[int, int] | None = None, **logs: str) -> dict[str, Series]:
     named_logs = {name.replace("zpool_", "zpool-"): text for name, text in logs.items()}
     tables = {kind: cut(load("format", kind)().read(text.encode(), kind), window) for kind, text in named_logs.items()}
-    found = zfs_series(tables, window)
+    found = host_series(tables, window)
     for name, one in found.items():
         metric = find(name)
         assert metric is not None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
+from ... import registry
+from ...errors import PluginError
 from ...verdict import Level, Reason
 from ..facts import RunFacts
 
@@ -17,6 +19,23 @@ class Gate(Protocol):
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
         """Reasons, none when all is well. Never raises for odd evidence: what isn't there can't be judged."""
         ...
+
+
+def judge(facts: RunFacts) -> Iterator[Reason]:
+    """The reasons of every registered gate, those of installed packages included.
+
+    A third party's gate that fails makes the run SUSPECT: the run was not judged as that gate's user expects.
+    """
+    for name in registry.names("gate"):
+        try:
+            gate: Gate = registry.load("gate", name)()
+            reasons = list(gate.judge(facts))
+        except Exception as error:
+            if name in registry.built_in("gate"):
+                raise
+            what = error.message if isinstance(error, PluginError) else f"the gate '{name}' failed: {type(error).__name__}: {error}"
+            reasons = [suspect("gate-failed", what, gate=name)]
+        yield from reasons
 
 
 def invalid(code: str, text: str, **data: object) -> Reason:
