@@ -98,6 +98,8 @@ class _Hosts:
 def _job(entry: Mapping[str, Any], global_options: Mapping[str, str], assume: set[str]) -> FioJob:
     started = finite(entry.get("job_start"))
     group = finite(entry.get("groupid"))
+    ran = finite(entry.get("job_runtime"))
+    depth = finite(entry.get("latency_depth"))
     return FioJob(
         name=_text(entry.get("jobname")) or "",
         error=int(finite(entry.get("error")) or 0),
@@ -110,7 +112,19 @@ def _job(entry: Mapping[str, Any], global_options: Mapping[str, str], assume: se
         start_ns=int(started) * 1_000_000 if started else None,
         hostname=_text(entry.get("hostname")),
         group=None if group is None else int(group),
+        job_runtime=ran / 1000 if ran and ran > 0 else None,
+        deepest=_deepest(entry.get("iodepth_level")),
+        asked_depth=int(depth) if depth and depth > 0 and not finite(entry.get("latency_target")) else None,
     )
+
+
+def _deepest(levels: Any) -> int | None:
+    """The deepest class of `iodepth_level` that isn't empty; fio writes at least 0.1 for what isn't."""
+    if not isinstance(levels, dict):
+        return None
+    digits = [str(name).removeprefix(">=") for name, share in levels.items() if (finite(share) or 0) > 0]
+    reached = [int(each) for each in digits if each.isascii() and each.isdecimal() and len(each) < 9]
+    return max(reached, default=None)
 
 
 def _end_ns(document: Mapping[str, Any]) -> int | None:

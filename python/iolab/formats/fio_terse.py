@@ -90,10 +90,15 @@ def _job(fields: list[str], version: int, where: str) -> FioJob:
         return FioJob(
             name=fields[start - 3], error=int(fields[start - 1]), options={}, directions=directions,
             total_errors=_total_errors(fields[cpu + _TAIL :]), user_cpu=_share(fields[cpu]),
-            system_cpu=_share(fields[cpu + 1]), group=int(fields[start - 2]),
+            system_cpu=_share(fields[cpu + 1]), group=int(fields[start - 2]), deepest=_deepest(fields[cpu + 5 : cpu + 12]),
         )
     except (ValueError, OverflowError) as error:
         raise FormatError(f"terse line damaged: {error}", where=where) from None
+
+
+def _deepest(shares: Sequence[str]) -> int | None:
+    """The deepest class of I/O depths that isn't empty: 1, 2, 4, 8, 16, 32, 64 and more."""
+    return max((2**place for place, share in enumerate(shares) if _share(share) > 0), default=None)
 
 
 def _operations(version: int, blocks: int) -> tuple[str, ...]:

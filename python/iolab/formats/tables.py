@@ -74,6 +74,10 @@ class FioJob:
         elapsed: seconds with ramp; start_ns: realtime start where the file says (fio 3.36 and later).
         hostname: client mode's host, else None.
         directions: operations that did at least one I/O.
+        job_runtime: seconds that its threads ran, summed over them; None where the file doesn't say (fio before 3.8 or so).
+        deepest: lowest depth of the deepest class of `iodepth_level` that was reached (1, 2, 4, ... 64): no thread had twice as many
+            I/Os in flight; 64 stands for any depth from there. None where absent.
+        asked_depth: iodepth of a thread by `latency_depth`; None where absent, or where fio searched for a depth (latency_target).
     """
 
     name: str
@@ -87,6 +91,9 @@ class FioJob:
     start_ns: int | None = None
     hostname: str | None = None
     group: int | None = None
+    job_runtime: float | None = None
+    deepest: int | None = None
+    asked_depth: int | None = None
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,7 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
     pooled = pool_run(read.fio.jobs, plan) if read.fio is not None and read.fio.jobs and not apart else None
     facts = RunFacts(
         plan=plan, fio=read.fio, fio_file=read.fio_file, pooled=pooled, sections=apart, entries=entries,
+        is_over_time=isinstance(plan.extra.get("steps"), list),
         devices=devices, monitor_files=tuple(read.monitor_files), monitors=_monitors(read, plan.window),
         host_busy=host_metrics.mean_busy(host), series=series, damaged=tuple(read.damaged),
         environment=environment, reference=reference or {}, host=_host_numbers(recorded),

@@ -49,6 +49,7 @@ class RunFacts:
         pooled: the run's jobs as one: operation to its sums; None where there is no job, or `sections` ran one after another.
         sections: names of fio's sections where the result holds several and the run is none of them; else empty.
         entries: positions of the run's jobs in the file, where it is a section of it; empty where they are all.
+        is_over_time: whether `pooled` has the rates of a whole window in which jobs took turns, and isn't the sum of the entries.
         devices: name to samples, cut to the window. monitor_files: files that a monitor wrote.
         monitors: what each of those files holds, a device each, within the window.
         host_busy: share of the time of all the host's CPUs that was busy over the window; None where nobody watched.
@@ -66,6 +67,7 @@ class RunFacts:
     pooled: FioJob | None = None
     sections: tuple[str, ...] = ()
     entries: tuple[int, ...] = ()
+    is_over_time: bool = False
     devices: Mapping[str, DeviceSamples] = field(default_factory=dict)
     monitor_files: tuple[str, ...] = ()
     monitors: tuple[Monitor, ...] = ()
@@ -88,23 +90,19 @@ class RunFacts:
 
     @cached_property
     def jobs(self) -> int | None:
-        """Concurrent jobs: the plan's, else fio's echo, else the number of entries."""
+        """Concurrent jobs: the plan's, else as many as fio's echo says on each host, but no fewer than there are entries."""
         if self.plan.jobs is not None:
             return self.plan.jobs
+        if self.fio is None or not self.fio.jobs:
+            return None
         echoed = self.options.get("numjobs", "")
-        if echoed.isdigit():
-            return int(echoed)
-        return len(self.fio.jobs) if self.fio is not None and self.fio.jobs else None
+        hosts = len({job.hostname for job in self.fio.jobs})
+        return max(len(self.fio.jobs), int(echoed) * hosts if echoed.isdecimal() else 0)
 
     @cached_property
     def depth(self) -> int:
-        """I/Os in flight per job: 1 for engines that hold one at a time, `iodepth` otherwise."""
-        if self.plan.depth is not None:
-            return self.plan.depth
-        if self.options.get("ioengine", "psync") in SYNC_ENGINES:
-            return 1
-        echoed = self.options.get("iodepth", "1")
-        return int(echoed) if echoed.isdigit() else 1
+        """I/Os in flight per job, as the engine does them."""
+        return self.plan.depth if self.plan.depth is not None else effective_depth(self.options) or 1
 
     @cached_property
     def concurrency(self) -> float | None:
@@ -184,8 +182,7 @@ class RunFacts:
     @cached_property
     def parts(self) -> Mapping[str, FioDirection]:
         """Operations that add up to the whole: fio's `mixed` stands for read, write and trim, and beside them too."""
-        apart = {name: direction for name, direction in self.directions.items() if name != "mixed"}
-        return apart if apart.keys() - {"sync"} else self.directions
+        return parts_of(self.directions)
 
     @cached_property
     def runtime(self) -> float:
@@ -201,6 +198,21 @@ class RunFacts:
     def cpu(self) -> float:
         """User plus system share of one CPU that a job took on average."""
         return 0.0 if self.pooled is None else self.pooled.user_cpu + self.pooled.system_cpu
+
+
+def parts_of(directions: Mapping[str, FioDirection]) -> Mapping[str, FioDirection]:
+    """Operations that add up to the whole: fio's `mixed` stands for read, write and trim, and beside them too."""
+    apart = {name: direction for name, direction in directions.items() if name != "mixed"}
+    return apart if apart.keys() - {"sync"} else directions
+
+
+def effective_depth(options: Mapping[str, str]) -> int | None:
+    """I/Os that a job with these options keeps in flight: 1 for engines that hold one at a time, `iodepth` otherwise; None where an
+    engine that holds several has no iodepth among them."""
+    if options.get("ioengine", "psync") in SYNC_ENGINES and options.get("io_submit_mode") != "offload":
+        return 1
+    echoed = options.get("iodepth", "")
+    return int(echoed) if echoed.isdecimal() and int(echoed) > 0 else None
 
 
 def mean_latency(direction: FioDirection) -> Latency | None:

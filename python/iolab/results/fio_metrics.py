@@ -9,8 +9,8 @@ import numpy as np
 from .. import _core
 from ..formats.tables import FioDirection, Latency
 from ..metrics import SUMMARIES, percentile_name
+from .concurrency import concurrency_of, in_flight
 from .facts import RunFacts
-from .gates.littles_law import in_flight
 from .model import Histogram, Observation
 
 _SUMMARY_FIELDS = {"mean": "mean", "min": "minimum", "max": "maximum", "stddev": "stddev"}
@@ -40,8 +40,9 @@ def observations(facts: RunFacts) -> Iterator[Observation]:
     if facts.offered_iops is not None:
         yield Observation("offered.iops", facts.offered_iops, "1/s", file, "rate_iops x numjobs")
     found = in_flight(facts)
-    if found is not None and facts.concurrency:
-        yield Observation("littles_law", found[0] / facts.concurrency, "", file, "iops x mean latency / (jobs x depth)")
+    concurrency = concurrency_of(facts).value
+    if found is not None and concurrency:
+        yield Observation("littles_law", found[0] / concurrency, "", file, "iops x mean latency / (jobs x depth)")
 
 
 def _direction(name: str, direction: FioDirection, file: str, prefix: str, several: bool) -> Iterator[Observation]:

@@ -110,7 +110,7 @@ def steps_of(plan: RunPlan, fio: FioOutput | None, fio_file: str, logs: Logs, ma
             values = list(fio_metrics.observations(facts))
         else:
             times = StepTimes(start + min(SETTLING, (end - start) / 4), end, plan.window)
-            facts = replace(facts, pooled=pooled_from_logs(times, sections, logs))
+            facts = replace(facts, pooled=pooled_from_logs(times, sections, logs), is_over_time=True)
             values = [replace(each, source_file=f"fio-step*_*.log ({len(sections)} sections)", source_field="mean over the step",
                               source_value=None, source_unit="")
                       for each in fio_metrics.observations(facts) if each.metric.endswith(IN_LOGS)]

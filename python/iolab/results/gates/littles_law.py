@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from ...units import format_number, format_quantity
 from ...verdict import Reason
-from ..facts import RunFacts, mean_latency
+from ..concurrency import Concurrency, concurrency_of, in_flight
+from ..facts import RunFacts
 from .base import invalid, note, suspect
 
 HIGH = 1.03
@@ -36,9 +37,10 @@ def concurrency_reason(in_flight: float, concurrency: float, latency: float, cpu
 class LittlesLawGate:
     """L = rate x mean latency against C = jobs x effective depth, closed loops only (Little 1961).
 
-    L > 1.03 C is a unit or field error: INVALID. L < 0.97 C is time that jobs spend outside I/O: a note, and SUSPECT
-    only where the mean latency is at least 100 µs and neither a job saturates its CPU nor anyone the host's. Of a set of
-    files it is never more than a note: they have to be opened, and some jobs are through before the others.
+    L > 1.03 C is a unit or field error: INVALID where C is known, that is planned, or proven by the result itself. L < 0.97 C is time
+    that jobs spend outside I/O: a note, and SUSPECT only where the mean latency is at least 100 µs and neither a job saturates its CPU
+    nor anyone the host's. Of a set of files it is never more than a note: they have to be opened, and some jobs are through before the
+    others. What isn't known of C is noted; an assumed C makes nothing INVALID.
     """
 
     name = "littles-law"
@@ -46,25 +48,24 @@ class LittlesLawGate:
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
         """The in-flight count over all operations, syncs included, against what the jobs can hold."""
         found = in_flight(facts)
-        if found is None or not facts.concurrency:
+        if found is None:
             return
-        saturated = max(facts.cpu, facts.host_busy or 0.0) >= SATURATED_CPU or "files" in facts.plan.extra
-        reason = concurrency_reason(found[0], facts.concurrency, found[1], saturated)
+        inside, latency = found
+        concurrency = concurrency_of(facts)
+        if concurrency.most and inside > HIGH * concurrency.most:
+            reason = concurrency_reason(inside, concurrency.most, latency, cpu_bound=True)
+        elif concurrency.value is None or inside > HIGH * concurrency.value:
+            reason = _unknown(inside, concurrency)
+        else:
+            saturated = max(facts.cpu, facts.host_busy or 0.0) >= SATURATED_CPU or "files" in facts.plan.extra
+            reason = concurrency_reason(inside, concurrency.value, latency, saturated or not concurrency.is_told)
         if reason is not None:
             yield reason
 
 
-def in_flight(facts: RunFacts) -> tuple[float, float] | None:
-    """(I/Os in flight by Little's law, mean latency in seconds) of a closed loop; None for open loops and without I/O."""
-    if facts.offered_iops is not None or not facts.jobs or facts.runtime <= 0:
-        return None
-    inside, waited, ios = 0.0, 0.0, 0.0
-    for direction in facts.parts.values():
-        latency = mean_latency(direction)
-        if latency is None:
-            continue
-        rate = direction.iops or direction.ios / facts.runtime
-        inside += rate * latency.mean
-        waited += direction.ios * latency.mean
-        ios += direction.ios
-    return (inside, waited / ios) if ios else None
+def _unknown(inside: float, concurrency: Concurrency) -> Reason:
+    many = f"{format_number(inside)} I/Os in flight by rate and latency"
+    data = {"in_flight": inside, "concurrency": concurrency.value}
+    if concurrency.unknown:
+        return note("concurrency-unknown", f"{many}; how many could be isn't known: {concurrency.unknown}", **data)
+    return note("concurrency-unknown", f"{many}, more than the result's options ask for: they may be those of one of several jobs", **data)
