@@ -71,6 +71,8 @@ def answer(statistic: Statistic, found: Mapping[str, Any], *, source: str, base_
         notes = (*notes, f"{lacking} I/Os without a size add nothing")
     seconds = _seconds(recorded, base_ns, interval_ns, columns)
     lengths = span[1] - span[0] if recorded is None else sum(until - first for first, until in recorded)
+    if statistic.breakdown == "file":
+        notes = (*notes, *_unknown_files(statistic, found["k"], amount))
     common: dict[str, Any] = {
         "statistic": statistic, "unit": statistic.entry.unit, "t0_ns": base_ns, "interval_ns": interval_ns, "first_ns": span[0],
         "until_ns": span[1],
@@ -91,6 +93,16 @@ def answer(statistic: Statistic, found: Mapping[str, Any], *, source: str, base_
     return Stack(**common, keys=list(named), values=rows[order] / seconds, totals=[int(total) for total in rows.sum(axis=1)[order]],
                  rest=_spread(column[masked], amount[masked], columns) / seconds if left else None, rest_keys=left,
                  rest_total=int(amount[masked].sum()))
+
+
+def _unknown_files(statistic: Statistic, keys: Any, amount: Any) -> tuple[str, ...]:
+    """How much is of files whose name is not known, where some are known."""
+    missing = np.ma.filled(keys, "").astype(str) == field_of("file").missing
+    unknown, whole_sum = int(amount[missing].sum()), int(amount.sum())
+    if not 0 < unknown < whole_sum:
+        return ()
+    share = 100 * unknown / whole_sum
+    return (f"unknown file: {share:.2g} % of {'bytes' if statistic.entry.measure == 'bytes' else 'calls'}",)
 
 
 def _spread(column: Any, amount: Any, columns: int) -> Floats:

@@ -20,6 +20,7 @@ from iolab.statistics import over_time
 from iolab.statistics.answers import Series, Stack
 from iolab.statistics.engine import Engine
 from iolab.statistics.query import heat, query
+from support.recordings import events as events_of
 from support.recordings import unsealed
 
 SECOND = 10**9
@@ -326,3 +327,17 @@ def test_memory_stays_flat_over_a_stream(tmp_path: Path) -> None:
             file.write("".join(f"{place},{place % 977},read,p{place % 7}\n" for place in range(start, start + 1000)))
     assert query(Trace(path), "io.ops[process]", columns=10).total == 1_200_000  # type: ignore[union-attr]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000, "three times the events, no more memory"
+
+
+def test_a_share_of_calls_on_files_without_a_name_is_said_with_the_answer(tmp_path: Path) -> None:
+    """Where the graph is: names of files that are not known are no detail of the losses."""
+    batch = events_of(1000, source="syscall")
+    place = batch.schema.get_field_index("file")
+    for lacking, note in ((120, ("unknown file: 12 % of calls",)), (0, ()), (5, ("unknown file: 0.5 % of calls",))):
+        names = pa.array([None if row < lacking else "/a" for row in range(1000)]).cast(batch.schema.field("file").type)
+        counts = pa.array([1] * 1000, pa.uint64())
+        one = batch.set_column(place, "file", names).set_column(batch.schema.get_field_index("count"), batch.schema.field("count"), counts)
+        with RecordingWriter.create(tmp_path / str(lacking), host="", clock="realtime", origin={"kind": "record"}) as writer:
+            writer.append_events(one.cast(EVENTS))
+        found = query(Recording(tmp_path / str(lacking)), "file.ops[file]")
+        assert tuple(each for each in found.notes if "unknown" in each) == note

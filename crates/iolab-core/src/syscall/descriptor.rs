@@ -166,6 +166,8 @@ pub enum Entry {
     },
     /// Known to be none (a pipe, a socket, a terminal).
     Other,
+    /// It could not be told in the round of that number; to be asked for again in another.
+    Unsure(u64),
 }
 
 /// A table of descriptors.
@@ -212,7 +214,7 @@ impl Table {
             Some(Entry::File { description, .. }) => {
                 self.set(to, Entry::File { description, close_on_exec: Some(on_exec) });
             }
-            Some(Entry::Other) => self.set(to, Entry::Other),
+            Some(entry @ (Entry::Other | Entry::Unsure(_))) => self.set(to, entry),
             None => self.close(to),
         }
     }
@@ -262,6 +264,21 @@ impl Table {
             },
         };
         self.set(number, entry);
+    }
+
+    /// Put what /proc shows at a number whose file had no name so far: it is believed where it agrees with how that was opened.
+    pub fn name(&mut self, number: u32, seen: &SeenDescriptor, nameless: &Rc<Description>, objects: &mut Objects) {
+        let (flags, position, hidden, busy) = {
+            let state = nameless.state.borrow();
+            (state.flags, state.position.at(), state.hidden, state.position.busy())
+        };
+        let agrees = flags.is_none_or(|flags| (flags ^ seen.flags) & (flag::ACCESS | flag::APPEND) == 0);
+        if !agrees || !matches!(&seen.opened, Opened::File(file) if file.path.is_some()) {
+            return;
+        }
+        // two are the caller's and the table's: with more, another number or a call under way moves the position too
+        let alone = Rc::strong_count(nameless) <= 2 && !hidden && !busy;
+        self.meet(number, &SeenDescriptor { alone, ..seen.clone() }, position.filter(|_| alone), objects);
     }
 
     /// Put what /proc shows at a number.

@@ -2,19 +2,30 @@
 
 use super::call::Call;
 use super::record::{Record, Timed};
-use std::collections::HashMap;
+use super::tasks::SHARES_FILES;
+use std::collections::{HashMap, HashSet};
 
 /// Where in the round numbers are given out.
 #[derive(Debug, Default)]
 pub struct Later {
     made: HashMap<u32, Vec<(usize, u32)>>,
+    /// Tasks that were made in it with a table of their own.
+    apart: HashSet<u32>,
 }
 
 impl Later {
     /// Look at a round.
     pub fn new(round: &[Timed]) -> Self {
         let mut made: HashMap<u32, Vec<(usize, u32)>> = HashMap::new();
+        let mut apart = HashSet::new();
         for (index, timed) in round.iter().enumerate() {
+            if let Record::Fork { child, flags, .. } = timed.record {
+                if flags & SHARES_FILES == 0 || apart.contains(&timed.task) {
+                    apart.insert(child);
+                } else {
+                    apart.remove(&child);
+                }
+            }
             if let Record::Exit { call, returned } = timed.record {
                 let gives = call.opens() || matches!(call, Call::Dup | Call::Dup2 | Call::Dup3 | Call::Fcntl);
                 if let (true, Ok(number)) = (gives, u32::try_from(returned)) {
@@ -22,7 +33,12 @@ impl Later {
                 }
             }
         }
-        Self { made }
+        Self { made, apart }
+    }
+
+    /// Whether a task that is not there yet gets a table that no task has that is there already.
+    pub fn is_apart(&self, task: u32) -> bool {
+        self.apart.contains(&task)
     }
 
     /// Whether a number is given out again after a record, by a task that may share the table.

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Flags of clone.
-const SHARES_FILES: u64 = 0x400;
+pub(super) const SHARES_FILES: u64 = 0x400;
 const SHARES_PROCESS: u64 = 0x10000;
 
 /// Tasks that are known at most; ends are never missed but for losses, after which all are forgotten, so this is a last resort.

@@ -48,6 +48,9 @@ pub struct Tracker {
     excluded: HashSet<u32>,
     counts: Counts,
     seen: Vec<SeenName>,
+    rounds: u64,
+    /// Descriptors without a name that were asked for again in this round.
+    asked: HashSet<(u32, u32)>,
 }
 
 impl Tracker {
@@ -91,6 +94,8 @@ impl Tracker {
         let round = std::mem::take(&mut self.round);
         let namings = self.namer.align(&round);
         let mut namings = namings.into_iter().peekable();
+        self.rounds += 1;
+        self.asked.clear();
         let later = Later::new(&round);
         for (index, record) in round.iter().enumerate() {
             self.adopt(record.time_ns);
@@ -162,12 +167,30 @@ impl Tracker {
         for (index, number) in numbers.into_iter().enumerate() {
             let Some(number) = number else { continue };
             self.start.enter(pid, number, time_ns);
-            if table.get(number).is_none() && self.start.ready(time_ns) {
-                // never opened in view: received from another process, or no file at all
-                match asked.descriptor(&mut self.tasks, pid, number) {
-                    Some(seen) => table.meet(number, &SeenDescriptor { alone: false, ..seen }, None, &mut self.objects),
-                    None => table.set(number, Entry::Other),
+            match table.get(number) {
+                None | Some(Entry::Unsure(..)) if self.start.ready(time_ns) => {
+                    if matches!(table.get(number), Some(Entry::Unsure(round)) if *round == self.rounds) {
+                        continue;
+                    }
+                    // never opened in view: received from another process, or no file at all
+                    match asked.descriptor(&mut self.tasks, pid, number) {
+                        Some(seen) => {
+                            table.meet(number, &SeenDescriptor { alone: false, ..seen }, None, &mut self.objects);
+                        }
+                        // what could not be told now may be told later: a file is not left out for good
+                        None => table.set(number, Entry::Unsure(self.rounds)),
+                    }
                 }
+                Some(Entry::File { description, .. }) if description.file.seen.path.is_none() => {
+                    // its open was in doubt; it may be asked for as long as it is open
+                    let description = Rc::clone(description);
+                    if self.asked.insert((pid, number)) {
+                        if let Some(seen) = asked.descriptor(&mut self.tasks, pid, number) {
+                            table.name(number, &seen, &description, &mut self.objects);
+                        }
+                    }
+                }
+                _ => {}
             }
             if let Some(Entry::File { description, .. }) = table.get(number) {
                 used[index] = Some(uses::begin(call, &args, Rc::clone(description), index == 1));
@@ -326,11 +349,16 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// What /proc shows of a descriptor, unless that is of something else by now.
     fn descriptor(&mut self, tasks: &mut Tasks, pid: u32, number: u32) -> Option<SeenDescriptor> {
-        let shares = |task: u32| tasks.known(task).is_none_or(|thread| thread.pid == pid);
-        if self.later.anew(self.index, number, shares) {
+        let Self { world, later, index } = self;
+        let shares = |task: u32| match tasks.known(task) {
+            Some(thread) => thread.pid == pid,
+            // one that was not met yet: that it may share the table is believed where nobody can tell
+            None => !later.is_apart(task) && world.task(task).is_none_or(|(other, _)| other == pid),
+        };
+        if later.anew(*index, number, shares) {
             return None;
         }
-        self.world.descriptor(pid, number)
+        world.descriptor(pid, number)
     }
 }
 

@@ -237,3 +237,130 @@ fn what_was_open_at_the_start_is_taken_over() {
     assert_eq!(offsets, [Some(50), None, None], "alone; shared; moved while it was looked at");
     assert!(told.iter().all(|one| one.file.is_some() && one.process == "first"));
 }
+
+/// A machine whose /proc shows what a test puts there.
+#[derive(Default)]
+struct Shown {
+    descriptors: std::collections::HashMap<(u32, u32), &'static str>,
+    tasks: std::collections::HashMap<u32, u32>,
+    questions: usize,
+}
+
+impl World for Shown {
+    fn descriptor(&mut self, pid: u32, descriptor: u32) -> Option<SeenDescriptor> {
+        self.questions += 1;
+        let path = self.descriptors.get(&(pid, descriptor))?;
+        let identity = Some((1, path.len() as u64));
+        let seen =
+            super::super::record::Seen { path: Some(path.as_bytes().to_vec()), mount: None, identity, asked: true };
+        Some(SeenDescriptor { opened: Opened::File(seen), flags: 2, position: 0, alone: false })
+    }
+
+    fn task(&mut self, task: u32) -> Option<(u32, super::super::record::Comm)> {
+        Some((*self.tasks.get(&task)?, name("p")))
+    }
+
+    fn all_watched(&self) -> bool {
+        false
+    }
+}
+
+/// Time, task, call, arguments, what it returned.
+type Made = (u64, u32, Call, [u64; 4], i64);
+
+/// File and offset of each I/O of a round of calls.
+fn told_round(tracker: &mut Tracker, shown: &mut Shown, calls: &[Made]) -> Vec<(Option<String>, Option<u64>)> {
+    for &(time_ns, task, call, args, returned) in calls {
+        tracker.record(Timed { time_ns, task, record: Record::Enter { call, args } });
+        tracker.record(Timed { time_ns: time_ns + 1, task, record: Record::Exit { call, returned } });
+    }
+    let mut told = Vec::new();
+    tracker.round(shown, &mut |io| {
+        told.push((io.file.map(|file| String::from_utf8_lossy(file).into_owned()), io.offset));
+    });
+    told
+}
+
+fn open(time_ns: u64, task: u32, number: i64) -> Made {
+    (time_ns, task, Call::Openat, [2, 0, 0, 0], number)
+}
+
+fn write(time_ns: u64, task: u32) -> Made {
+    (time_ns, task, Call::Write, [3, 0, 0, 0], 10)
+}
+
+#[test]
+fn a_file_whose_open_was_in_doubt_gets_its_name_as_long_as_it_is_open() {
+    let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
+    shown.tasks.insert(7, 7);
+    let told = told_round(&mut tracker, &mut shown, &[open(10, 7, 3), write(20, 7)]);
+    assert_eq!(told, [(None, Some(0))]);
+    assert_eq!(tracker.take_counts().unknown_names, 1);
+    shown.descriptors.insert((7, 3), "/a");
+    let told = told_round(&mut tracker, &mut shown, &[write(30, 7), write(40, 7)]);
+    assert_eq!(told, [(Some("/a".into()), Some(10)), (Some("/a".into()), Some(20))], "its position was followed");
+    assert_eq!(tracker.take_counts().unknown_names, 0);
+}
+
+#[test]
+fn what_cannot_be_told_is_asked_for_once_a_round() {
+    let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
+    shown.tasks.insert(7, 7);
+    let many: Vec<Made> = (0..50).map(|index| write(20 + 2 * index, 7)).collect();
+    assert_eq!(told_round(&mut tracker, &mut shown, &many), []);
+    assert_eq!(shown.questions, 1);
+    let told = told_round(&mut tracker, &mut shown, &[open(200, 7, 3), write(210, 7), write(220, 7)]);
+    assert_eq!((told.len(), shown.questions), (2, 3), "the open's, and one more");
+}
+
+#[test]
+fn another_process_that_opens_the_same_number_later_is_no_doubt() {
+    for met in [true, false] {
+        let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
+        shown.tasks.extend([(7, 7), (9, if met { 9 } else { 7 })]);
+        shown.descriptors.insert((7, 3), "/a");
+        let told = told_round(&mut tracker, &mut shown, &[open(10, 7, 3), write(20, 7), open(30, 9, 3)]);
+        assert_eq!(told[0].0.is_some(), met, "a thread that was not met yet may have replaced it");
+    }
+}
+
+#[test]
+fn a_process_that_was_made_in_the_round_is_no_doubt_though_it_is_gone() {
+    let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
+    shown.tasks.insert(7, 7);
+    shown.descriptors.insert((7, 3), "/a");
+    let fork = |child, flags| Record::Fork { child, flags, comm: name("sh") };
+    for (time_ns, task, record) in [
+        (20, 7, Record::Enter { call: Call::Write, args: [3, 0, 0, 0] }),
+        (21, 7, Record::Exit { call: Call::Write, returned: 5 }),
+        (30, 7, fork(8, 0)),
+        (31, 8, fork(9, 0x10400)),
+    ] {
+        tracker.record(Timed { time_ns, task, record });
+    }
+    let told = told_round(&mut tracker, &mut shown, &[open(40, 8, 3), open(50, 9, 3)]);
+    assert_eq!(told, [(Some("/a".into()), None)]);
+}
+
+#[test]
+fn a_descriptor_of_the_start_that_could_not_be_told_at_first_is_not_left_out_for_good() {
+    let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
+    shown.tasks.insert(7, 7);
+    shown.descriptors.insert((7, 3), "/a");
+    // in use while it was looked at, and a task that nobody knows takes the same number in the same round
+    let seen = shown.descriptor(7, 3).unwrap();
+    let process = SeenProcess {
+        pid: 7,
+        comm: name("p"),
+        threads: vec![7],
+        descriptors: vec![(3, seen)],
+        hidden: false,
+        from_ns: 5,
+        until_ns: 15,
+    };
+    tracker.start(vec![process], 16);
+    let told = told_round(&mut tracker, &mut shown, &[write(8, 7), write(20, 7), open(30, 99, 3)]);
+    assert_eq!(told, []);
+    let told = told_round(&mut tracker, &mut shown, &[write(40, 7), write(50, 7)]);
+    assert_eq!(told, [(Some("/a".into()), None), (Some("/a".into()), None)]);
+}
