@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import registry
 from ..errors import FormatError
+from .fio_messages import NORMAL_OUTPUT, is_normal_output
 from .tables import Format
 
 _HEAD = 65536
@@ -75,6 +76,8 @@ def read(data: bytes, where: str) -> tuple[str, Any]:
     Raises FormatError for a file of no known format, and what the format's own `read` raises.
     """
     name = detect(data, where.rsplit("/", 1)[-1])
+    if name is None and is_normal_output(data):
+        raise FormatError(NORMAL_OUTPUT, where=where)
     if name is None:
         known = ", ".join(registry.names("format"))
         raise FormatError("no known format", where=where, hint=f"iolab reads {known}")

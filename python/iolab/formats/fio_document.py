@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import FormatError
+from .fio_messages import NORMAL_OUTPUT, is_normal_output
 from .text import decode
 
 _FIRST_BRACE = re.compile(r"^[ \t]*(\{)[ \t]*\r?$", re.MULTILINE)
@@ -44,6 +45,8 @@ def read_documents(data: bytes, where: str) -> Documents:
     assumptions: list[str] = []
     first = _FIRST_BRACE.search(text) or _ANY_BRACE.search(text)
     if first is None:
+        if is_normal_output(data):
+            raise FormatError(NORMAL_OUTPUT, where=where)
         raise FormatError(
             f"no JSON in the file; it begins with '{_start_of(text)}'", where=where,
             hint="was fio run with --output-format=json or json+?",

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from ..errors import FormatError
+from .fio_messages import NORMAL_OUTPUT, is_normal_output
 from .tables import FioDirection, FioJob, FioOutput, Latency
 from .terse_reports import last_report
 from .text import decode, looks_binary
@@ -60,6 +61,8 @@ class FioTerse:
             version = match[2] or version
             jobs.append(_job(line.split(";"), int(match[1] or match[3]), f"{where}:{number}"))
         if not jobs:
+            if is_normal_output(data):
+                raise FormatError(NORMAL_OUTPUT, where=where)
             raise FormatError("no terse line in the file", where=where, hint="terse lines begin like '3;fio-3.33;'")
         kept, reports = last_report(jobs)
         assumptions = [_NO_COUNT]

@@ -11,6 +11,7 @@ from typing import Any
 from .. import registry
 from ..errors import FormatError
 from ..formats.detect import detect
+from ..formats.fio_messages import NORMAL_OUTPUT, is_normal_output
 from ..formats.tables import DeviceSamples, DeviceTable, FioLogTable, FioOutput, HostTable
 from ..verdict import Verdict
 from . import device_metrics, fio_metrics, host_metrics, target_metrics
@@ -93,6 +94,7 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
 
 def _read_all(run_dir: Path, plan: RunPlan) -> _Read:
     read = _Read()
+    normal: list[str] = []
     for path in measured_files(run_dir):
         try:
             data = path.read_bytes()
@@ -103,6 +105,8 @@ def _read_all(run_dir: Path, plan: RunPlan) -> _Read:
             read.assumptions.append(f"{path.name} is empty: nothing was due in it")
             continue
         name = detect(data, path.name)
+        if name is None and is_normal_output(data):
+            normal.append(path.name)
         if name is None:
             continue
         try:
@@ -111,6 +115,8 @@ def _read_all(run_dir: Path, plan: RunPlan) -> _Read:
             read.damaged.append(DamagedFile(path.name, error.message))
             continue
         _take(read, path.name, table)
+    if normal and read.fio is None:
+        read.damaged.append(DamagedFile(normal[0], NORMAL_OUTPUT))
     return read
 
 

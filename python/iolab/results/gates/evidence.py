@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ...formats.fio_messages import trouble_in
 from ...verdict import Reason
 from ..facts import RunFacts
 from .base import invalid, suspect
@@ -14,7 +15,7 @@ class EvidenceGate:
     SUSPECT where fio wrote text into its JSON.
 
     fio prints errors of I/O units and "terminating on signal" into the output file ahead of the document
-    (fio issues 731, 2048), so text there means that something happened.
+    (fio issues 731, 2048), so text there means that something happened; its notes, progress and normal output don't.
     """
 
     name = "evidence"
@@ -35,9 +36,9 @@ class EvidenceGate:
             yield invalid("no-io", f"{facts.fio_file} holds no job: fio was ended before any of them reported", file=facts.fio_file)
         elif not facts.directions:
             yield invalid("no-io", "fio's result holds no I/O at all", file=facts.fio_file)
-        if facts.fio.leading_text:
-            first = facts.fio.leading_text.splitlines()[0][:120]
-            yield suspect("text-in-json", f"fio wrote text before its JSON: '{first}'", file=facts.fio_file)
+        trouble = trouble_in(facts.fio.leading_text)
+        if trouble is not None:
+            yield suspect("text-in-json", f"fio wrote text before its JSON: '{trouble[:120]}'", file=facts.fio_file)
 
 
 def _few(names: Sequence[str]) -> str:

@@ -1,0 +1,107 @@
+"""Text that fio prints beside its results: ordinary notes, trouble, and its normal output."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from iolab.errors import FormatError
+from iolab.formats import detect
+from iolab.formats.fio_json import FioJson
+from iolab.formats.fio_messages import is_normal_output, trouble_in
+from iolab.formats.fio_terse import FioTerse
+from iolab.results.derive import derive
+from iolab.results.model import RunPlan
+from iolab.verdict import Level
+from support.fio_files import job, output, write_run
+
+SYNC = "note: both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1"
+BANNER = """one: (g=0): rw=randrw, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, ioengine=psync, iodepth=4
+...
+fio-3.33
+Starting 2 processes and 1 thread
+one: Laying out IO file (1 file / 1MiB)
+"""
+REPORT = """
+one: (groupid=0, jobs=2): err= 0: pid=7580: Sun Nov 22 22:40:37 2026
+  read: IOPS=5636, BW=22.0MiB/s (23.1MB/s)(496KiB/22msec)
+    clat (nsec): min=34269, max=7256832, avg=170971.27, stdev=736202.26
+     |  1.00th=[   33],  5.00th=[   36], 10.00th=[   39], 20.00th=[   43],
+
+Run status group 0 (all jobs):
+   READ: bw=38.8MiB/s (40.6MB/s), 20.6MiB/s-20.6MiB/s (21.6MB/s-21.6MB/s), io=992KiB (1016kB), run=22-25msec
+
+Disk stats (read/write):
+  vda: ios=0/0, merge=0/0, ticks=0/0, in_queue=0, util=0.00%
+"""
+CLIENT = """hostname=perf84, be=0, 64-bit, os=Linux, arch=x86-64, fio=fio-3.7, flags=1
+Jobs: 10 (f=0)
+Jobs: 10 (f=10): [R(5)][46.2%][r=14.3M,w=0k][r=3566,w=0 IOPS][eta 00m:14s]\rJobs: 5 (f=5): [E(3),_(1)][31.6%][eta 01m:31s]
+
+Disk stats (read/write):
+"""
+
+
+@pytest.mark.parametrize("text", ["", SYNC, f"<vm> {SYNC}\n<vm> {SYNC}", BANNER, BANNER + REPORT, CLIENT, "3;fio-3.33;one;0;0;1;2;3"])
+def test_ordinary_notes_are_no_trouble(text: str) -> None:
+    assert trouble_in(text) is None
+
+
+@pytest.mark.parametrize("line", [
+    "fio: terminating on signal 2", "fio: io_u error on file /dev/full: No space left on device: write offset=0, buflen=4096",
+    "fio: pid=7591, err=5/file:io_u.c:1889, func=io_u error, error=Input/output error", "verify: bad header rand 1, wanted 2",
+    "one: (groupid=0, jobs=2): err= 5 (file:io_u.c:1889, func=io_u error, error=Input/output error): pid=7580",
+    "<vm> fio: failed to connect"])
+@pytest.mark.parametrize("around", ["", SYNC + "\n", BANNER, BANNER + REPORT])
+def test_trouble_is_found_among_notes(line: str, around: str) -> None:
+    assert trouble_in(f"{around}{line}\n{around}") == line
+
+
+def test_notes_leave_a_run_as_it_is(tmp_path: Path) -> None:
+    plan = RunPlan(run="0001-aaaaaaaa", variant="a", factors={}, status="imported")
+    write_run(tmp_path, f"{SYNC}\n{BANNER}{output(job(jobs=1))}", plan=plan)
+    assert derive(tmp_path, plan).verdict.level == Level.OK
+    write_run(tmp_path, f"{SYNC}\nfio: terminating on signal 2\n{output(job(jobs=1))}", plan=plan)
+    verdict = derive(tmp_path, plan).verdict
+    assert verdict.level == Level.SUSPECT
+    assert "'fio: terminating on signal 2'" in verdict.reasons[0].text
+
+
+def test_normal_output_names_the_option() -> None:
+    text = (BANNER + REPORT).encode()
+    assert is_normal_output(text)
+    assert is_normal_output(BANNER.encode())
+    for read in (FioJson().read, FioTerse().read, detect.read):
+        with pytest.raises(FormatError, match="--output-format=json"):
+            read(text, "result.txt")
+    assert not is_normal_output((BANNER + output(job())).encode())
+    assert not is_normal_output(b"one: two\n")
+
+
+@pytest.mark.parametrize("name", ["fio.json", "result.out"])
+def test_a_run_with_normal_output_alone_says_so(tmp_path: Path, name: str) -> None:
+    plan = RunPlan(run="0001-aaaaaaaa", variant="a", factors={}, status="imported")
+    write_run(tmp_path, None, plan=plan)
+    (tmp_path / name).write_text(BANNER + REPORT)
+    verdict = derive(tmp_path, plan).verdict
+    assert verdict.level == Level.INVALID
+    assert f"{name} can't be used: is fio's normal output" in verdict.reasons[0].text
+    (tmp_path / name).rename(tmp_path / "result.out")
+    write_run(tmp_path, output(job(jobs=1)), plan=plan)
+    assert derive(tmp_path, plan).verdict.level == Level.OK
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+@pytest.mark.parametrize("formats", ["normal", "json,normal", "json,terse,normal"])
+def test_against_fio_itself(tmp_path: Path, formats: str) -> None:
+    (tmp_path / "jobs.fio").write_text("[global]\nioengine=psync\niodepth=4\nrw=randrw\nsize=1m\n[a]\nnumjobs=2\n[b]\nstonewall\n")
+    done = subprocess.run(["fio", f"--output-format={formats}", "--eta=always", "jobs.fio"], cwd=tmp_path, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=True)
+    assert is_normal_output(done.stdout) == (formats == "normal")
+    if formats != "normal":
+        read = FioJson().read(done.stdout, "fio.json")
+        assert "Starting 3 processes" in read.leading_text
+        assert trouble_in(read.leading_text) is None
