@@ -37,9 +37,16 @@ class Process(Protocol):
         """Let at most `seconds` pass; the exit code (128 + n after signal n) once it ended, None while it runs."""
         ...
 
-    def end(self, grace: float = 5.0, first: Signals = Signals.SIGTERM) -> int:
-        """End the whole group, by `first` and by SIGKILL after `grace` seconds; returns the exit code."""
+    def end(self, grace: float = 5.0, first: Signals = Signals.SIGTERM, patience: float = 30.0) -> int | None:
+        """End the whole group, by `first` and by SIGKILL after `grace` seconds; returns the exit code.
+
+        None where something of it is there `patience` seconds after SIGKILL: it waits in the kernel, and ends when that lets it.
+        """
         ...
+
+
+class HungError(RunError):
+    """Something waits in the kernel and can't be ended: whatever touches the same place would wait as well."""
 
 
 class KernelLog(Protocol):

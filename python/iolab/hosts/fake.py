@@ -25,7 +25,7 @@ class FakeProgram:
         seconds: how long it runs once started; exit_code: how it ends.
         output: what `run` reads from it, by arguments.
         work: called at its end with its arguments and directory, to write what it would leave there.
-        stubborn: whether it survives SIGTERM.
+        stubborn: whether it survives SIGTERM. hung: whether it waits in the kernel, which nothing ends.
         prints: what stands on its standard output after so many seconds.
         fails: tells the exit code by arguments, in place of `exit_code`.
     """
@@ -35,6 +35,7 @@ class FakeProgram:
     output: Callable[[Sequence[str]], Completed] | None = None
     work: Callable[[Sequence[str], Path], None] | None = None
     stubborn: bool = False
+    hung: bool = False
     prints: Callable[[float], str] | None = None
     fails: Callable[[Sequence[str]], int] | None = None
 
@@ -222,11 +223,14 @@ class FakeProcess:
             passed = min(self._host.clock.monotonic() - self._begun, self._program.seconds)
             self._stdout.write_text(self._program.prints(passed), "utf-8")
 
-    def end(self, grace: float = 5.0, first: Signals = Signals.SIGTERM) -> int:
+    def end(self, grace: float = 5.0, first: Signals = Signals.SIGTERM, patience: float = 30.0) -> int | None:
         """End it: at once, or after the grace where it is stubborn."""
         if self._exit_code is None:
             self._print()
             self._host.ended.append(self.pid)
+            if self._program.hung:
+                self._host.clock.sleep(grace + patience)
+                return None
             if self._program.stubborn:
                 self._host.clock.sleep(grace)
             self._exit_code = 137 if self._program.stubborn else 128

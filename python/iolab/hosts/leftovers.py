@@ -31,6 +31,18 @@ def end_marked(marks: Sequence[str], grace: float) -> list[int]:
     return _end(lambda pid, group: wanted <= _environ(pid), grace)
 
 
+def state(pid: int) -> str:
+    """The letter for what a process does (proc_pid_stat(5), field 3), empty where there is none: D waits in the kernel, deaf to signals."""
+    fields = _stat(pid)
+    return "" if fields is None else fields[0]
+
+
+def members(group: int) -> list[int]:
+    """Live processes of a process group."""
+    pids = [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdecimal()]
+    return [pid for pid in pids if (fields := _stat(pid)) is not None and int(fields[2]) == group and fields[0] not in "ZX"]
+
+
 def well_formed(marks: Sequence[str]) -> set[str]:
     """The marks themselves. ValueError for such as every process may carry: none, or what is no `NAME=value`."""
     if not marks or not all(name and value for name, _, value in (mark.partition("=") for mark in marks)):

@@ -10,17 +10,30 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import RunError
-from .base import Completed
+from .base import Completed, HungError
 from .kmsg import Kmsg
-from .leftovers import end_group, end_marked, start_ticks
+from .leftovers import end_group, end_marked, members, start_ticks, state
 from .options import Options
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+_KILLED = 3.0
+"""Seconds within which a command that gets SIGKILL is gone, unless it waits in the kernel."""
+_ANSWER = 30.0
+"""Seconds within which a file system makes a directory, however busy it is."""
+_REMOVE = 600.0
+"""Seconds that removing a tree may take."""
+_LOOK = 0.02
+_STOP_LOOK, _STOP_AFTER = 0.5, 5.0
+"""Seconds between looks at whether to stop, and that a command has in any case."""
+_FROZEN = "see whether the file system is frozen (fsfreeze --unfreeze) or its device is suspended (dmsetup resume)"
 
 
 class LocalOptions(Options):
@@ -35,6 +48,8 @@ class LocalHost:
 
     def __init__(self, options: LocalOptions | None = None) -> None:
         self._options = options or LocalOptions()
+        self.stopping: Callable[[], bool] = lambda: False
+        """Whether the user wants all to stop: a command that waits in the kernel is not waited for then."""
 
     def which(self, program: str) -> str | None:
         """Full path of a program, or None."""
@@ -43,14 +58,35 @@ class LocalHost:
     def run(self, command: Sequence[str], *, timeout: float = 30.0) -> Completed:
         """Run a short command to its end."""
         try:
-            done = subprocess.run(list(command), stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False,
-                                  env=_environment({}), process_group=0)
-        except subprocess.TimeoutExpired:
-            raise RunError(f"'{command[0]}' did not end within {timeout:g} s", where=self.name) from None
+            popen = subprocess.Popen(list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                     env=_environment({}), process_group=0)
         except (OSError, ValueError) as error:
             raise RunError(f"'{command[0]}' can't be started: {error}", where=self.name) from None
-        return Completed(tuple(command), _exit_code(done.returncode), done.stdout.decode("utf-8", "replace"),
-                         done.stderr.decode("utf-8", "replace"))
+        try:
+            out, err = self._output(popen, timeout)
+        except subprocess.TimeoutExpired as late_after:
+            late = f"'{command[0]}' did not end within {late_after.timeout:g} s"
+            if not _killed(popen):
+                raise HungError(f"{late}: it waits in the kernel", where=self.name, hint=_FROZEN) from None
+            raise RunError(late, where=self.name) from None
+        except BaseException:
+            _killed(popen)
+            raise
+        return Completed(tuple(command), _exit_code(popen.returncode), out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+
+    def _output(self, popen: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
+        """What a command wrote; TimeoutExpired once its time is over, or where it waits in the kernel and the user wants to stop."""
+        begin = time.monotonic()
+        while True:
+            left = begin + timeout - time.monotonic()
+            try:
+                return popen.communicate(timeout=max(0.0, min(left, _STOP_LOOK)))
+            except subprocess.TimeoutExpired:
+                passed = time.monotonic() - begin
+                if passed >= timeout:
+                    raise subprocess.TimeoutExpired(popen.args, timeout) from None
+                if self.stopping() and passed > _STOP_AFTER and state(popen.pid) == "D":
+                    raise subprocess.TimeoutExpired(popen.args, round(passed)) from None
 
     def start(self, command: Sequence[str], *, cwd: Path, stdout: Path, stderr: Path,
               environment: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> LocalProcess:
@@ -103,17 +139,29 @@ class LocalHost:
         return found.f_bavail * found.f_frsize
 
     def make_directory(self, path: str) -> None:
-        """Make a directory that must not exist yet."""
-        Path(path).mkdir()
+        """Make a directory that must not exist yet. HungError where its file system doesn't answer."""
+        if not self._done_beside(["mkdir", "--", path], _ANSWER):
+            Path(path).mkdir()  # for its error
 
     def make_scratch(self, parent: str, prefix: str) -> str:
         """Make a fresh directory under `parent`."""
         return tempfile.mkdtemp(prefix=prefix, dir=parent)
 
     def remove_tree(self, path: str) -> None:
-        """Remove a directory with everything in it."""
+        """Remove a directory with everything in it. HungError where its file system doesn't answer."""
+        if not Path(path).is_symlink() and self._done_beside(["rm", "-rf", "--", path], _REMOVE):
+            return
         if Path(path).exists():
             shutil.rmtree(path)
+
+    def _done_beside(self, command: Sequence[str], timeout: float) -> bool:
+        """Whether a command succeeded. What may hang in the kernel is done by another process: one that hangs hears no signal."""
+        try:
+            return self.run(command, timeout=timeout).exit_code == 0
+        except HungError:
+            raise
+        except RunError:
+            return False
 
 
 class LocalProcess:
@@ -148,16 +196,20 @@ class LocalProcess:
         self._close()
         return _exit_code(self._popen.returncode)
 
-    def end(self, grace: float = 5.0, first: signal.Signals = signal.SIGTERM) -> int:
+    def end(self, grace: float = 5.0, first: signal.Signals = signal.SIGTERM, patience: float = 30.0) -> int | None:
         """End the whole group: by `first`, then SIGKILL for whatever is left after `grace` seconds."""
         if self._popen.returncode is None:
             self._signal(first)
             if self.wait(grace) is None:
                 self._signal(signal.SIGKILL)
-        while (code := self.wait(1.0)) is None:
-            pass
+        limit = time.monotonic() + patience
+        code = self.wait(patience)
         # Members that outlived the leader keep the group's id taken, so it can't name strangers yet.
         self._signal(signal.SIGKILL)
+        while members(self.pid):
+            if time.monotonic() >= limit:
+                return None
+            time.sleep(_LOOK)
         return code
 
     def _signal(self, number: signal.Signals) -> None:
@@ -168,6 +220,21 @@ class LocalProcess:
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd, self._poller = -1, None
+
+
+def _killed(popen: subprocess.Popen[bytes]) -> bool:
+    """Kill a command; whether it went."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(popen.pid, signal.SIGKILL)
+    try:
+        popen.wait(_KILLED)
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        for pipe in (popen.stdout, popen.stderr):
+            if pipe is not None:
+                pipe.close()
+    return True
 
 
 def _exit_code(code: int) -> int:

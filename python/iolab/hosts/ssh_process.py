@@ -81,7 +81,7 @@ class SshProcess:
                 self._finish(code)
         return self._exit_code
 
-    def end(self, grace: float = 5.0, first: Signals = Signals.SIGTERM) -> int:
+    def end(self, grace: float = 5.0, first: Signals = Signals.SIGTERM, patience: float = 30.0) -> int:
         """End the whole group. RunError where the host is lost; its programs are ended there, then."""
         code = self._ask("end", 2 * grace, grace=grace, first=int(first))
         assert code is not None

@@ -25,6 +25,10 @@ SLOW = 30.0
 """Seconds after which a user is told what is being waited for."""
 
 
+_KILLED = 3.0
+"""Seconds within which a command that gets SIGKILL is gone, unless it waits in the kernel."""
+
+
 @dataclass(frozen=True)
 class Running:
     """A command that was started. `title`: when and for what it runs, in words; `number`: names its output."""
@@ -90,10 +94,11 @@ class CommandRunner:
 
     def ended(self, running: Running, *, stopped: bool = False) -> CommandEnd:
         """Note the end of a command, ending it first where it is `stopped`."""
-        code = running.process.end() if stopped else running.process.wait(0)
-        assert code is not None
+        code = running.process.end(patience=_KILLED) if stopped else running.process.wait(0)
         seconds = self._clock.monotonic() - running.begun
         failure = "stopped by the user" if stopped else ""
+        if code is None:
+            code, failure = 137, f"process {running.process.pid} waits in the kernel and could not be ended"
         if code and not stopped:
             failure = f"exit code {code}{_last_words(running.directory / OUTPUTS / f'{running.number:02d}.err')}"
         self._write(running.directory, {

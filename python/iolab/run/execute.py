@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..clock import Clock
 from ..errors import RunError
-from ..hosts.base import Host, KernelLog
+from ..hosts.base import Host, HungError, KernelLog
 from ..hosts.facts import Facts, temperatures
 from ..hosts.place import Place
 from ..results.evidence import TARGET_FILE, write_plan
@@ -79,7 +79,7 @@ class Executor:
         try:
             end = self._in_place(setting, load) if setting.profiler is None else self._profiled(setting, setting.profiler, load)
         except RunError as error:
-            end = RunEnd("failed", str(error))
+            end = RunEnd("failed", str(error), hung=isinstance(error, HungError))
         except OSError as error:
             end = RunEnd("failed", f"its evidence can't be written: {error.strerror or error}")
         if end.status == "finished" and setting.profiler is None:
@@ -106,18 +106,27 @@ class Executor:
     def _in_place(self, setting: RunSetting, load: Load) -> RunEnd:
         run = setting.run
         place = setting.target.begin(RunContext(setting.name, run.cell.identity(), run.block, load.space_bytes))
+        end = RunEnd("failed", hung=True)  # until it is known that the place answers
         try:
             failure = self._hooks.before_run(run, setting.name, setting.directory, place.path)
             try:
                 if failure:
-                    return RunEnd("interrupted" if self._interrupts.stop_now else "failed", failure)
+                    end = RunEnd("interrupted" if self._interrupts.stop_now else "failed", failure)
+                    return end
                 end = self._load(setting, load, place)
-                self._observe(setting)
+                if not end.hung:
+                    self._observe(setting)
                 return end
+            except HungError:
+                raise
+            except BaseException:
+                end = replace(end, hung=False)
+                raise
             finally:
                 self._hooks.after_run(run, setting.name, setting.directory, place.path)
         finally:
-            self._tidy(setting)
+            if not end.hung:  # what is there is removed by --resume, once the place answers again
+                self._tidy(setting)
 
     def _profiled(self, setting: RunSetting, profiler: Profiler, load: Load) -> RunEnd:
         """A run whose profile is what is wanted of it: without one it failed. A log of every I/O is of no use then."""
@@ -177,6 +186,8 @@ class Executor:
         """What the target says of the run. That it can't is no harm to what was measured."""
         try:
             said = dict(setting.target.observe())
+        except HungError:
+            raise
         except RunError as error:
             self._noticed(str(error))
             return
@@ -195,5 +206,7 @@ class Executor:
         """Files that can't be removed don't unmake what was measured."""
         try:
             setting.target.end(setting.name)
+        except HungError:
+            raise
         except RunError as error:
             self._noticed(str(error))

@@ -17,6 +17,7 @@ from .interrupts import Interrupts
 from .progress import Status
 from .record import RunEnd
 from .starts import Starts
+from .waiting import KernelWait
 
 COMMAND_FILE = "command.txt"
 STDOUT_FILE = "stdout.txt"
@@ -25,6 +26,12 @@ LAYOUT = "layout-"
 """Put before the names of the files that a layout of its own leaves."""
 LONGEST_WAIT = 0.25
 """Seconds between looks at interrupts and listeners."""
+STUCK = 3.0
+"""Seconds that a load which should have ended waits in the kernel before that is said."""
+STUCK_EARLY = 10.0
+"""The same before its time is over, and while it lays out files: slow devices make it wait too."""
+_GRACE, _PATIENCE, _LOOK = 0.5, 1.0, 0.05
+"""Seconds for ending a load that waits in the kernel: it can't hear, and nobody should wait for it."""
 
 
 class LoadRunner:
@@ -56,27 +63,28 @@ class LoadRunner:
                     waiting(passed, load.ramp + load.runtime, {name: value for one in watched for name, value in one.latest().items()})
                     return min([actions.due(), *(source.due() for source in watched)])
 
-                cut = self._watch(process, job.limit, load.ramp + load.runtime, poll)
-                exit_code = process.end() if cut else process.wait(0)
+                cut, kernel = self._watch(process, job.limit, load.ramp + load.runtime, poll)
+                exit_code, hung = self._ended(process, kernel) if cut else (process.wait(0), "")
                 actions.stop()
             except BaseException:
                 process.end()
                 raise
         status, reason = cut or _end_of(exit_code, directory / STDERR_FILE)
-        return RunEnd(status, reason, exit_code, job=job, pid=process.pid, pid_started=process.started)
+        return RunEnd(status, reason + hung, exit_code, job=job, pid=process.pid, pid_started=process.started, hung=bool(hung))
 
     def lay_out(self, directory: Path, job: Job) -> RunEnd:
         """Run a layout to its end. RunError where it can't be started."""
         process = self._start(directory, job, LAYOUT)
         try:
             self._starts.note("started", process, run=directory.name)
-            cut = self._watch(process, job.limit, job.limit, lambda passed: float("inf"))
-            exit_code = process.end() if cut else process.wait(0)
+            cut, kernel = self._watch(process, job.limit, job.limit, lambda passed: float("inf"))
+            exit_code, hung = self._ended(process, kernel) if cut else (process.wait(0), "")
         except BaseException:
             process.end()
             raise
         status, reason = cut or _end_of(exit_code, directory / f"{LAYOUT}{STDERR_FILE}")
-        return RunEnd(status, f"the files can't be laid out: {reason}" if status == "failed" else reason)
+        reason += hung
+        return RunEnd(status, f"the files can't be laid out: {reason}" if status == "failed" else reason, hung=bool(hung))
 
     def _start(self, directory: Path, job: Job, prefix: str) -> Process:
         for name, text in job.files.items():
@@ -85,23 +93,53 @@ class LoadRunner:
         return self._host.start(job.command, cwd=directory, stdout=directory / f"{prefix}{STDOUT_FILE}",
                                 stderr=directory / f"{prefix}{STDERR_FILE}", environment=self._starts.environment, folders=job.folders)
 
-    def _watch(self, process: Process, limit: float, expected: float, poll: Callable[[float], float]) -> tuple[Status, str] | None:
-        """Wait for the load; (status, reason) where it must be ended, None where it ended itself.
+    def _watch(self, process: Process, limit: float, expected: float,
+               poll: Callable[[float], float]) -> tuple[tuple[Status, str] | None, KernelWait]:
+        """Wait for the load; (status, reason) where it must be ended, None where it ended itself; and what was seen of it.
 
-        `poll` gets the seconds passed and yields the monotonic second when it wants to be called next at the latest.
+        `poll` gets the seconds passed and yields the monotonic second when it wants to be called next at the latest. A load that waits in
+        the kernel without end is told at once; it is ended by the first request to stop, as it would not end by itself.
         """
         begin = self._clock.monotonic()
         due = begin
+        kernel, said = KernelWait(self._host, process.pid), False
         while True:
             now = self._clock.monotonic()
             if process.wait(max(0.0, min(LONGEST_WAIT, due - now))) is not None:
-                return None
-            passed = self._clock.monotonic() - begin
-            if self._interrupts.stop_now:
-                return "interrupted", "stopped by the user"
+                return None, kernel
+            now = self._clock.monotonic()
+            passed = now - begin
+            late = passed > expected
+            waits = False
+            if late or said or self._interrupts.stop_after_run or expected == limit:
+                seconds = kernel.seconds(now)
+                if seconds > (STUCK if late else STUCK_EARLY):
+                    waits = True
+                    if not said:
+                        planned = f"{expected:g} s were planned" if expected < limit else f"at most {limit:.0f} s were planned"
+                        self._noticed(f"the load does not end ({passed:.0f} s, {planned}): {kernel.words()} has waited in the kernel for "
+                                      f"{seconds:.0f} s. Is the file system frozen, or the device suspended? Ctrl-C stops the study; "
+                                      f"else the load is given up after {limit:.0f} s")
+                    said = True
+            if self._interrupts.stop_now or (waits and self._interrupts.stop_after_run):
+                return ("interrupted", "stopped by the user"), kernel
             if passed > limit:
-                return "failed", f"hung: ended after {passed:.0f} s, {expected:g} s were planned"
+                return ("failed", f"hung: ended after {passed:.0f} s, {expected:g} s were planned"), kernel
             due = poll(passed)
+
+    def _ended(self, process: Process, kernel: KernelWait) -> tuple[int | None, str]:
+        """End a load: its exit code, and what to add to the reason where something of it can't be ended. `kernel`: see `_watch`.
+
+        Jobs of fio are in groups of their own: they end as their parent tells them, or are looked for by what was seen.
+        """
+        waits = kernel.seconds(self._clock.monotonic()) > STUCK
+        code = process.end(_GRACE, patience=_PATIENCE) if waits else process.end()
+        limit = self._clock.monotonic() + _PATIENCE
+        while words := kernel.remaining():
+            if self._clock.monotonic() >= limit:
+                return None, f"; {words} waits in the kernel and could not be ended"
+            self._clock.sleep(_LOOK)
+        return code, "" if code is not None else f"; process {process.pid} waits in the kernel and could not be ended"
 
     def _poll(self, watched: list[Source]) -> None:
         """A source that fails is left where it stopped: its gate judges what it has."""

@@ -20,7 +20,8 @@ class RunEnd:
 
     Attributes:
         exit_code: the load's, None where there was none. window: see `RunPlan`. job, place: what was executed, and where.
-        pid, pid_started: of the load, see `hosts.base.Process`. recording: where its events are, see `recording.StudyRecorder.end`.
+        pid, pid_started: of the load, see `hosts.base.Process`. hung: whether something of it waits in the kernel and couldn't be ended,
+            so that whoever touches its place would wait as well. recording: where its events are, see `recording.StudyRecorder.end`.
     """
 
     status: Status
@@ -31,6 +32,7 @@ class RunEnd:
     place: Place | None = None
     pid: int | None = None
     pid_started: int | None = None
+    hung: bool = False
     recording: Mapping[str, Any] = field(default_factory=dict)
 
 

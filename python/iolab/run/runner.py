@@ -18,7 +18,7 @@ from ..results.manifest import FILE as MANIFEST_FILE
 from ..results.manifest import Manifest, read_manifest, write_atomically, write_manifest
 from ..study.load import Study
 from ..study.plan import Plan, PlannedRun, plan_runs
-from ..targets.base import NOTHING_ALLOWED, Permissions
+from ..targets.base import NOTHING_ALLOWED, Permissions, Target
 from ..targets.made import SUFFIX as MADE
 from .commands import CommandRunner
 from .environment import gather, write_study_environment
@@ -72,6 +72,7 @@ class StudyRunner:
         self._starts = Starts(directory, host, self._journal)
         self._commands = CommandRunner(host, clock, self._journal, self._starts, study.directory, listener.noticed)
         self._equipment = Equipment(study, host, clock, directory, listener.noticed, self._options.permissions)
+        self._hung = False
 
     def run(self, interrupts: Interrupts, reproduce: Sequence[str]) -> Outcome:
         """Check tools, jobs and targets; write what the results are; do the runs that are missing.
@@ -94,7 +95,7 @@ class StudyRunner:
                 head.push(self._take_back_head)
                 self._write_head(reproduce)
             for target in self._equipment.targets:
-                stack.callback(target.close)
+                stack.callback(self._close, target)
                 target.open(self._equipment.room(target))
             ground = self._ground(missing, tools)
             if past.begun:
@@ -113,6 +114,11 @@ class StudyRunner:
             outcome = self._do(plan, missing, past, ground, interrupts)
         self._listener.outcome(outcome)
         return outcome
+
+    def _close(self, target: Target) -> None:
+        """Have a target remove what it made, unless that would wait in the kernel as the load does."""
+        if not self._hung:
+            target.close()
 
     def _plan(self) -> Plan:
         """All runs. Where the host gives no profile those made for one are left out, and why is said: what is measured needs none."""
@@ -208,6 +214,11 @@ class StudyRunner:
             name = ground.names[run.number]
             values = headline(self._directory / RUNS / name) if end.status == "finished" and not run.profile else {}
             self._listener.ended(run, end.status, end.reason, rest.left(len(ends), self._clock.monotonic() - begin), values)
+            if end.hung:
+                self._hung = True
+                self._listener.noticed("stopped: what a run's load works on does not answer. Its files are left as they are; --resume "
+                                       "removes them and goes on, once it answers again")
+                break
             if end.status == "failed" and self._options.fail_fast:
                 self._listener.noticed("stopped at the first run that failed; --resume goes on with it")
                 break
@@ -222,7 +233,8 @@ class StudyRunner:
             () if failure else self._equipment.sources(run.cell), ground.tools, ground.environment, self._study.actions,
             self._equipment.profiler if run.profile else None)
         end = executor.refuse(setting, failure) if failure else executor.execute(setting)
-        self._journal.write(end.status, run=name, exit_code=end.exit_code, **({"reason": end.reason} if end.reason else {}))
+        self._journal.write(end.status, run=name, exit_code=end.exit_code, **({"reason": end.reason} if end.reason else {}),
+                            **({"hung": True} if end.hung else {}))
         return end
 
     def _look_again(self, missing: Sequence[PlannedRun], ground: _Ground) -> _Ground:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ResultsError
-from ..hosts.base import Host, Process
+from ..hosts.base import Host, HungError, Process
 from ..hosts.facts import boot_id
 from ..results.lock import check_free
 from .journal import Journal
@@ -52,6 +52,7 @@ def end_left_running(events: Sequence[Mapping[str, Any]], directory: Path, journ
                      noticed: Callable[[str], None]) -> None:
     """End what the latest attempt left running: what it has on record as begun and not as ended, and what it began last of all.
 
+    HungError where something of it can't be ended: what it works on would make whoever touches it wait too.
     Nothing is ended where the host was booted since, nor where these results are a copy and the study still runs in the original.
 
     Args:
@@ -59,17 +60,20 @@ def end_left_running(events: Sequence[Mapping[str, Any]], directory: Path, journ
         directory: where the results are now; the environment of what is left has where they were.
     """
     attempt: Mapping[str, Any] = {}
-    left: dict[int, tuple[str, int]] = {}
+    left: dict[int, tuple[str, int, object]] = {}
+    hung: set[str] = set()
     last = 0
     for event in events:
         kind, pid, started = event["event"], event.get("pid"), event.get("pid_started_ticks")
         if kind in ("opened", "resumed"):
-            attempt, left, last = event, {}, 0
+            attempt, left, hung, last = event, {}, set(), 0
         elif kind in ("started", "hook") and isinstance(pid, int) and isinstance(started, int):
-            left[pid] = (str(event.get("run") or event.get("title")), started)
+            left[pid] = (str(event.get("run") or event.get("title")), started, event.get("start"))
             last = event["start"] if isinstance(event.get("start"), int) else last
         elif kind == "hook-ended" and isinstance(pid, int):
             left.pop(pid, None)
+        elif kind in _ENDS and event.get("hung"):
+            hung.add(str(event.get("run")))
         elif kind in _ENDS:
             left = {pid: one for pid, one in left.items() if one[0] != event.get("run")}
     results = str(attempt.get("results", directory.absolute()))
@@ -83,8 +87,17 @@ def end_left_running(events: Sequence[Mapping[str, Any]], directory: Path, journ
             noticed(f"ended {len(pids)} process{'es' if len(pids) > 1 else ''} that the killed study had left (of {of})")
 
     mark = f"{MARK}={results}"
-    for pid, (of, started) in left.items():
+    for pid, (of, started, number) in left.items():
         ended(of, host.end_leftover(pid, started, mark))
+        still = host.end_leftover(pid, started, mark, grace=0.0)
+        if of in hung and "attempt" in attempt:  # jobs whose parent has ended
+            still += host.end_marked((mark, f"{START}={attempt['attempt']}.{number}"), grace=1.0)
+            still = still and host.end_marked((mark, f"{START}={attempt['attempt']}.{number}"), grace=0.0)
+        if still:
+            raise HungError(f"process {still[0]} of an earlier attempt (of {of}) waits in the kernel and can't be ended",
+                            where=str(directory), hint=
+                            "go on once it is gone: see whether its file system is frozen (fsfreeze --unfreeze) or its device is suspended "
+                            "(dmsetup resume)")
     if "attempt" in attempt:
         ended("a start that was not on record yet", host.end_marked((mark, f"{START}={attempt['attempt']}.{last + 1}")))
 

@@ -59,9 +59,12 @@ def run_study(path: Path, output: Path | None = None, *, listener: ProgressListe
             _check_output(directory, resume)
             if resume and begun(directory):
                 study = recorded_study(directory, path, changes, host)
-            runner = StudyRunner(study, directory, heard, clock or SystemClock(), host or LocalHost(), options)
+            where = host or LocalHost()
+            runner = StudyRunner(study, directory, heard, clock or SystemClock(), where, options)
             with interrupts or Interrupts(
                     lambda: heard.noticed("stopping after this run; press Ctrl-C again to stop now")) as stops:
+                if isinstance(where, LocalHost):
+                    where.stopping = lambda: stops.stop_now
                 runner.run(stops, reproduce=_command_line(path, output, study, options, host))
     except OSError as error:
         hint = ("what was measured is kept: make room, then go on with --resume" if begun(directory)

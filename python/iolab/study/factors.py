@@ -12,6 +12,7 @@ from ..compare.axes import level_text
 from ..errors import UsageError
 from ..hosts.options import OptionProblem, problems_error
 from ..units import parse_fio_size
+from ..workloads.fio_sizes import SIZES
 from .expressions import takes_size
 from .problems import near
 
@@ -116,7 +117,7 @@ class FactorSet(BaseModel):
                     yield OptionProblem(("exclude", str(place), name), "is no factor of this set", near(name, list(self.levels)))
                     continue
                 for level in levels if isinstance(levels, list) else [levels]:
-                    if not any(_same(level, each) for each in self.levels[name]):
+                    if not any(_same(name, level, each) for each in self.levels[name]):
                         yield OptionProblem(("exclude", str(place), name), f"is {level!r}, which is no level of it",
                                             f"one of {', '.join(level_text(each) for each in self.levels[name])}")
 
@@ -144,7 +145,9 @@ def sweeps(sets: Sequence[FactorSet], only: Mapping[str, Sequence[str]], *, plai
 
     Raises UsageError where `only` names a factor or level that isn't there, or leaves nothing.
     """
-    everything = [(place, each, list(each.combinations())) for place, each in enumerate(sets)]
+    spelt: dict[tuple[str, Scalar], Scalar] = {}
+    everything = [(place, each, [_one_spelling(combination, spelt) for combination in each.combinations()])
+                  for place, each in enumerate(sets)]
     _check_only(only, [combination for _, _, found in everything for combination in found])
     seen: set[str] = set()
     result = []
@@ -152,7 +155,7 @@ def sweeps(sets: Sequence[FactorSet], only: Mapping[str, Sequence[str]], *, plai
         kept = []
         for combination in found:
             identity = repr(sorted(combination.items()))
-            if identity not in seen and all(level_text(combination[name]) in levels if name in combination else False
+            if identity not in seen and all(_is_among(name, combination[name], levels) if name in combination else False
                                             for name, levels in only.items()):
                 seen.add(identity)
                 kept.append(combination)
@@ -182,7 +185,7 @@ def _check_only(only: Mapping[str, Sequence[str]], combinations: Sequence[Mappin
             raise UsageError(f"'{name}' is no factor of the study", where="--only",
                              hint=near(name, list(known)) if known else "it has none")
         for level in levels:
-            if level not in known[name]:
+            if not any(_is_among(name, each, [level]) for each in known[name]):
                 raise UsageError(f"there is no {name}={level}", where="--only", hint=f"{name} is one of {', '.join(known[name])}")
 
 
@@ -196,6 +199,33 @@ def _problem(name: str, levels: list[Scalar]) -> OptionProblem | None:
     return None
 
 
+def _one_spelling(combination: Mapping[str, Scalar], spelt: dict[tuple[str, Scalar], Scalar]) -> dict[str, Scalar]:
+    """The combination with equal sizes spelt alike, so that they are one level: in fio's shortest form, or as the first of them is.
+
+    Args:
+        spelt: (factor, bytes) to the spelling; grows.
+    """
+    found = {}
+    for name, level in combination.items():
+        size = _size(name, level)
+        if size is None:
+            found[name] = level
+        else:
+            found[name] = spelt.setdefault((name, size), _shortest(size) if isinstance(level, str) and not level.isdecimal() else level)
+    return found
+
+
+def _shortest(size: int) -> str:
+    """`4k` for 4096."""
+    power = next((power for power in range(5, 0, -1) if size and size % 1024**power == 0), 0)
+    return f"{size // 1024**power}{' kmgtp'[power].strip()}"
+
+
+def _is_among(name: str, level: Scalar, texts: Sequence[str]) -> bool:
+    """Whether a level is one of those that were typed; a size however it is spelt."""
+    return level_text(level) in texts or any(_as_size(name, level) == _as_size(name, text) for text in texts)
+
+
 def _repeats(rows: Iterable[Sequence[Scalar]]) -> bool:
     keys = [tuple((isinstance(level, bool), level) for level in row) for row in rows]
     return len(set(keys)) < len(keys)
@@ -203,20 +233,26 @@ def _repeats(rows: Iterable[Sequence[Scalar]]) -> bool:
 
 def _as_size(name: str, level: Scalar) -> Scalar:
     """Bytes where the factor's option takes sizes, so that 4k and 4096 are the same; else the level."""
-    if isinstance(level, bool) or not (takes_size(name) or name == "bs"):
-        return level
+    size = _size(name, level)
+    return level if size is None else size
+
+
+def _size(name: str, level: Scalar) -> int | None:
+    """The bytes that a level stands for; None where the factor's option takes no size, or the level is an expression or a range."""
+    if isinstance(level, bool | float) or not (takes_size(name) or name in SIZES):
+        return None
     try:
         return parse_fio_size(str(level))
-    except UsageError:  # an expression, a range
-        return level
+    except UsageError:
+        return None
 
 
 def matches(combination: Mapping[str, Scalar], table: Mapping[str, Scalar | list[Scalar]]) -> bool:
     """Whether a combination has one of the levels that a table names, for each factor in it; all of these are in the combination."""
-    return all(any(_same(combination[name], each) for each in (levels if isinstance(levels, list) else [levels]))
+    return all(any(_same(name, combination[name], each) for each in (levels if isinstance(levels, list) else [levels]))
                for name, levels in table.items())
 
 
-def _same(one: Scalar, other: Scalar) -> bool:
-    """Equal as TOML sees it: true is not 1."""
-    return isinstance(one, bool) == isinstance(other, bool) and one == other
+def _same(name: str, one: Scalar, other: Scalar) -> bool:
+    """Equal levels of a factor as TOML sees them, true is not 1; sizes however they are spelt."""
+    return isinstance(one, bool) == isinstance(other, bool) and (one == other or _as_size(name, one) == _as_size(name, other))

@@ -11,6 +11,7 @@ from .fio_ios import log_options
 from .fio_jobfile import Section
 from .fio_options import Scalar, switched_on, synchronous
 from .fio_sections import Resolved
+from .fio_sizes import in_bytes
 from .fio_steps import duration, shares, timed
 
 JOB_FILE = "job.fio"
@@ -46,6 +47,8 @@ def job_sections(resolved: Resolved, place: Place, *, rising: str = "", logs: bo
             options = {"new_group": 1, **options} if made else options
         if place.kind == "device":
             options = {**options, **own}
+        if not resolved.job_file:
+            options = in_bytes(options)
         made.append(replace(section, options=options))
     return made
 

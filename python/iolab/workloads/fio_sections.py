@@ -15,6 +15,7 @@ from .fio_jobfile import KEY, Section, read_job_file
 from .fio_model import FioOptions
 from .fio_names import ALIASES, OBSOLETE, SET_BY_IOLAB
 from .fio_options import Scalar, problems
+from .fio_sizes import as_fio_reads, as_meant, in_bytes
 from .fio_steps import Step, stepped
 
 NAME = "iolab"
@@ -30,7 +31,7 @@ class Resolved:
     Attributes:
         sections: every job with all its options; runtime, ramp: seconds; time_based: as in the model, defaults filled in.
         steps: of a load that rises, in order; `apart` says that its sections run one after the other, not together.
-        log_ios: whether fio logs every I/O.
+        log_ios: whether fio logs every I/O. job_file: whether the sections are a job file's, whose sizes stay as they are written.
         notes: what was changed about the study's words, for the user. problems: why this can't be run.
     """
 
@@ -43,6 +44,7 @@ class Resolved:
     log_ios: bool = False
     notes: tuple[str, ...] = ()
     problems: list[OptionProblem] = field(default_factory=list)
+    job_file: bool = False
 
 
 @dataclass
@@ -76,7 +78,8 @@ def resolve(given: FioOptions) -> Resolved:
     if given.log_ios:
         found += log_problems(sections, job_file=given.job is not None)
         notes.update(dict.fromkeys(log_notes(sections, (runtime or 0.0) / (len(steps) if apart else 1))))
-    return Resolved(tuple(sections), runtime or 0.0, ramp, time_based or bool(steps), steps, apart, given.log_ios, tuple(notes), found)
+    return Resolved(tuple(sections), runtime or 0.0, ramp, time_based or bool(steps), steps, apart, given.log_ios, tuple(notes), found,
+                    given.job is not None)
 
 
 def _given_sections(given: FioOptions, timing: _Timing, notes: dict[str, None]) -> tuple[list[Section], list[OptionProblem]]:
@@ -142,9 +145,12 @@ def _laid_over(given: FioOptions, sections: Sequence[Section], notes: dict[str, 
     if given.compressibility is not None:
         found += [OptionProblem(("options", name), "is set as well as workload.compressibility", "leave one of them out")
                   for name in DECIDED if name in options]
+    options = as_meant(options)
+    if given.job is not None:
+        options = in_bytes(options)  # whose own sizes are fio's to read
     made = []
     for section in sections:
-        merged = _without_obsolete({**section.options, **options}, notes)
+        merged = _without_obsolete({**as_fio_reads({**section.options, **_kept(options, "kb_base")}), **options}, notes)
         if given.compressibility is not None:
             replaced = [name for name in DECIDED if name in section.options]
             notes.update({f"{name} of the job file gives way to workload.compressibility": None for name in replaced})
@@ -154,6 +160,10 @@ def _laid_over(given: FioOptions, sections: Sequence[Section], notes: dict[str, 
         made.append(replace(section, options=merged))
         found += _section_problems(section.name, merged, options, job_file=given.job is not None)
     return made, found
+
+
+def _kept(options: Mapping[str, Scalar], name: str) -> dict[str, Scalar]:
+    return {name: options[name]} if name in options else {}
 
 
 def _without_obsolete(options: Mapping[str, Scalar], notes: dict[str, None]) -> dict[str, Scalar]:

@@ -124,6 +124,21 @@ def test_only_what_is_there_can_be_kept(tmp_path: Path, only: dict[str, tuple[st
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize("spelling", ['"4k"', '"4K"', '"4kb"', '"4KiB"', '"4 KiB"', "4096", '"4096"'])
+def test_equal_sizes_are_one_level_with_one_label(tmp_path: Path, spelling: str) -> None:
+    sets = f'[[factors]]\nbs = [{spelling}, "64KiB"]\nnumjobs = [1]\n[[factors]]\nbs = ["4k", 65536]\nnumjobs = [1, 2]\n'
+    study = read(tmp_path, sets)
+    assert len(study.cells) == 4
+    first = {'4096': 4096, '"4096"': "4096"}.get(spelling, "4k")
+    assert study.factors["bs"] == (first, "64k")
+    for typed in ("4k", "4KiB", "4096"):
+        assert len(read(tmp_path, sets, Changes(only={"bs": (typed,)})).cells) == 2
+    excluded = read(tmp_path, f'[factors]\nbs = [{spelling}, "64k"]\nexclude = [{{bs = "4096"}}]\n')
+    assert excluded.factors["bs"] == ("64k",)
+    with pytest.raises(StudyProblems, match="has a level twice"):
+        read(tmp_path, f'[factors]\nbs = [{spelling}, "4Ki"]\n')
+
+
 @pytest.mark.parametrize(("level", "text"), [(4, "4"), (4.0, "4"), (0.5, "0.5"), (True, "true"), ("4k", "4k")])
 def test_a_level_is_typed_as_it_reads(level: object, text: str) -> None:
     assert level_text(level) == text

@@ -28,7 +28,7 @@ def test_the_job_file_has_what_was_given_and_what_iolab_adds() -> None:
     assert text(workload("90s", "500ms", rw="randwrite", direct=True, overwrite=False, bs="4k", numjobs=4)) == {
         "directory": "/x", "runtime": "90s", "time_based": "1", "group_reporting": "1", "write_bw_log": "fio",
         "write_iops_log": "fio", "log_avg_msec": "1000", "log_unix_epoch": "1", "per_job_logs": "0", "ramp_time": "500ms",
-        "write_lat_log": "fio", "disable_slat": "1", "size": "1m", "rw": "randwrite", "direct": "1", "overwrite": "0", "bs": "4k",
+        "write_lat_log": "fio", "disable_slat": "1", "size": "1048576", "rw": "randwrite", "direct": "1", "overwrite": "0", "bs": "4096",
         "numjobs": "4"}
 
 
@@ -42,7 +42,7 @@ def test_what_a_study_sets_wins_where_it_may() -> None:
 
 def test_runs_too_short_for_a_second_have_no_logs_that_would_be_empty() -> None:
     assert text(workload(0.0015)) == {
-        "directory": "/x", "runtime": "1500us", "time_based": "1", "group_reporting": "1", "size": "1m"}
+        "directory": "/x", "runtime": "1500us", "time_based": "1", "group_reporting": "1", "size": "1048576"}
 
 
 @pytest.mark.parametrize(("options", "jobs", "depth"), [

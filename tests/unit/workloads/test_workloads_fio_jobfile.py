@@ -101,7 +101,7 @@ def test_a_published_job_runs_as_it_is_but_for_what_fio_and_the_target_decide() 
 def test_what_the_study_says_goes_over_the_file() -> None:
     options = sections(workload(WRITE_TEST, runtime="2s", ramp="1s", time_based=True, compressibility=50,
                                 options={"blocksize": "8k", "numjobs": 3}))["test1"]
-    assert [options[name] for name in ("bs", "numjobs", "runtime", "ramp_time", "time_based")] == ["8k", "3", "2s", "1s", "1"]
+    assert [options[name] for name in ("bs", "numjobs", "runtime", "ramp_time", "time_based")] == ["8192", "3", "2s", "1s", "1"]
     assert (options["buffer_compress_percentage"], options["buffer_compress_chunk"]) == ("50", "131072")
     assert "buffer_pattern" not in options
     assert "blocksize" not in options

@@ -40,7 +40,7 @@ def test_more_threads_are_added_to_those_that_run() -> None:
     assert [step["sections"] for step in found.facts["steps"]] == [["step1"], ["step1", "step2"], ["step1", "step2", "step3"]]
 
 
-@pytest.mark.parametrize(("factor", "levels"), [("iodepth", [1, 4]), ("numjobs", [4, 1]), ("bs", ["4k", "64k"])])
+@pytest.mark.parametrize(("factor", "levels"), [("iodepth", [1, 4]), ("numjobs", [4, 1]), ("bs", [4096, 65536])])
 def test_whatever_else_changes_takes_over_on_the_same_files(factor: str, levels: list[Any]) -> None:
     load = workload(factor, levels, options={"ioengine": "libaio"})
     made = sections(load)
