@@ -36,6 +36,7 @@ class _Layout:
     block_size: int
     offset: int | None
     width: int
+    has_priority: bool
 
 
 class FioLog:
@@ -67,6 +68,7 @@ class FioLog:
             block_size_bytes=np.ascontiguousarray(block_size),
             offset_bytes=None if layout.offset is None else np.ascontiguousarray(rows[:, layout.offset]),
             averaged=_averaged(block_size),
+            has_priority=layout.has_priority,
             damaged=damaged,
         )
 
@@ -148,7 +150,8 @@ def _layout(rows: Rows, *, hexadecimal: bool = False) -> _Layout | None:
         offset = operation + 2
     elif rest == 1 and not hexadecimal and (rows[:, operation + 2] > 1).any():
         offset = operation + 2  # before 3.19 there was no priority, which is 0 or 1 unless hexadecimal
-    return _Layout(operation, operation + 1, offset, width)
+    # a lone column of zeros may be either
+    return _Layout(operation, operation + 1, offset, width, rest >= 2 or hexadecimal)
 
 
 def _share_of_operations(column: Rows) -> float:

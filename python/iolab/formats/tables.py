@@ -190,6 +190,7 @@ class FioLogTable:
         operation: 0 read, 1 write, 2 trim, 3 sync; shape (n,).
         block_size_bytes: shape (n,). offset_bytes: shape (n,) or None.
         averaged: whether rows are averages over intervals (log_avg_msec) as far as the file shows: None where it doesn't.
+        has_priority: whether rows surely have the command's priority, which fio writes since 3.19.
         damaged: lines that could not be read, as (line number, reason).
     """
 
@@ -199,6 +200,7 @@ class FioLogTable:
     block_size_bytes: NDArray[np.int64]
     offset_bytes: NDArray[np.int64] | None = None
     averaged: bool | None = None
+    has_priority: bool = False
     damaged: tuple[tuple[int, str], ...] = ()
 
 

@@ -20,6 +20,7 @@ from .facts import DamagedFile, Monitor, RunFacts
 from .gates.base import judge
 from .gates.stall import moved_series, stalls
 from .load_series import load_series
+from .log_units import latency_scale
 from .model import Derived, Observation, RunPlan
 from .sections import Section, entries_of, find_section, own_logs
 from .series import count, cut, device_series
@@ -71,7 +72,9 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
     apart = tuple(group.name for group in section.groups) if section.chosen is None and len(section.groups) > 1 else ()
     devices = {name: cut(samples, plan.window) for name, samples in read.devices.items()}
     series = device_series(devices, plan.window)
-    series.update(load_series(read.logs, plan.window, latency_scale=_latency_scale(read.fio)))
+    scale, assumed = latency_scale(plan, read.fio, read.logs)
+    read.assumptions += [assumed] if assumed is not None else []
+    series.update(load_series(read.logs, plan.window, latency_scale=scale))
     host = {kind: cut(table, plan.window) for kind, table in read.host.items()}
     series.update(host_metrics.host_series(host, plan.window))
     recorded = read_environment(run_dir)
@@ -201,12 +204,6 @@ def _stall(facts: RunFacts, read: _Read) -> list[Observation]:
     seconds = sum((length for _, length in stalls(found[0])), 0.0)
     file = next(iter(read.device_files.values() if found[0].name.startswith("device.") else read.logs), "")
     return [Observation("stall.seconds", seconds, "s", file, found[0].name)]
-
-
-def _latency_scale(fio: FioOutput | None) -> float:
-    """Seconds per unit of this fio's latencies: its logs have that of its result."""
-    directions = [direction for job in fio.jobs for direction in job.directions.values()] if fio is not None else []
-    return next((latency.source_scale for direction in directions for latency in direction.latencies.values()), 1e-9)
 
 
 def _host_numbers(environment: Mapping[str, Any]) -> dict[str, float]:
