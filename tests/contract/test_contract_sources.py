@@ -31,6 +31,8 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def host(kind: str) -> FakeHost:
     made = with_zfs(fake_host(), kind)
+    if kind in registry.names("counter-set"):
+        made.files |= registry.load("counter-set", kind).example
     made.files = RecorderFiles(made.files, made.clock)
     return made
 

@@ -7,6 +7,7 @@ import math
 import altair as alt
 
 from ..compare.model import Cell, Change, Comparison, Estimate
+from ..compare.render.words import short
 from ..metrics import Metric
 from ..units import readable_unit
 from . import words
@@ -68,7 +69,7 @@ def _sides(before: Cell | None, after: Cell | None, scale: float, both: bool) ->
 def _side(cell: Cell | None, scale: float) -> str:
     if cell is None or cell.estimate.value is None:
         return "—"
-    return words.short(cell.estimate.value / scale) + words.star(cell.estimate)
+    return short(cell.estimate.value / scale) + words.star(cell.estimate)
 
 
 def _change(change: Change | None, metric: Metric) -> str:

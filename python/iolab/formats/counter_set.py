@@ -104,6 +104,8 @@ class CounterSet(HostLog, ABC):
 
     line: ClassVar[str]
     """What a line of it is, for messages: "a line of /proc/stat"."""
+    example: ClassVar[Mapping[str, str]] = {}
+    """Files by path, as a kernel writes them: for contract tests."""
 
     @abstractmethod
     def lines(self, files: Files) -> list[str]:
