@@ -144,7 +144,7 @@ class FakeSink:
     def __init__(self, full_at: int | None = None) -> None:
         self.events: list[pa.RecordBatch] = []
         self.samples: list[pa.RecordBatch] = []
-        self.losses: list[tuple[str, str, int, int, int | None, str | None]] = []
+        self.losses: list[tuple[str, str, int, int | None, int | None, str | None]] = []
         self.marks: list[dict[str, Any]] = []
         self.processes: list[tuple[int, str, str, int]] = []
         self.seals = 0

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 pub const HELP: &str = "\
 iolab-probe --source NAME... [OPTION...]   write frames to standard output until told to stop
 iolab-probe --check [--tracefs DIR]        say as JSON what this machine can do
+iolab-probe --clean [--tracefs DIR]        remove the tracefs instances of probes that are dead
 
   --source NAME       block, syscall or counters; may be given several times
   --device MAJ:MIN    only this block device; may be given several times (default: all that have requests)
@@ -16,7 +17,8 @@ iolab-probe --check [--tracefs DIR]        say as JSON what this machine can do
   --ring-kib N        size of each processor's trace ring (default: 2 s at 100 000 I/O/s, less on small machines)
   --interval-ms N     time between readings of counters (default 1000)
   --lease-s N         end where standard input says nothing for so long: who is far away may be gone without a word
-  --tracefs DIR       where tracefs is mounted (default: /sys/kernel/tracing, then /sys/kernel/debug/tracing)
+  --tracefs DIR       where tracefs is mounted (default: /sys/kernel/tracing, then /sys/kernel/debug/tracing; where it is
+                      mounted nowhere, it is mounted for this process alone)
 
 Standard input closed, a line `stop` on it, SIGTERM or SIGINT end it in order; standard output closed ends it at once.
 Exit code: 0 fine, 2 usage, 3 not permitted, 4 not possible on this machine; one line on standard error says why.";
@@ -52,6 +54,8 @@ pub enum Command {
     Help,
     /// Say what this machine can do.
     Check(Settings),
+    /// Remove what dead probes left.
+    Clean(Settings),
     /// Write frames.
     Record(Settings),
 }
@@ -68,7 +72,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Failu
         lease_s: None,
         tracefs: None,
     };
-    let mut check = false;
+    let (mut check, mut clean) = (false, false);
     let mut arguments = arguments;
     while let Some(argument) = arguments.next() {
         let name = argument.to_string_lossy().into_owned();
@@ -76,6 +80,10 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Failu
             "--help" | "-h" => return Ok(Command::Help),
             "--check" => {
                 check = true;
+                continue;
+            }
+            "--clean" => {
+                clean = true;
                 continue;
             }
             "--source" | "--device" | "--mount" | "--exclude-pid" | "--ring-kib" | "--interval-ms" | "--lease-s"
@@ -98,6 +106,9 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Failu
             "--lease-s" => settings.lease_s = Some(number(&name, &text, 1, 86_400)?),
             _ => settings.tracefs = Some(PathBuf::from(value)),
         }
+    }
+    if clean {
+        return Ok(Command::Clean(settings));
     }
     match (check, settings.sources.is_empty()) {
         (true, _) => Ok(Command::Check(settings)),

@@ -3,6 +3,7 @@
 use crate::args::Settings;
 use crate::block::BlockSource;
 use crate::clock::Anchor;
+use crate::instance::{owned, remove_stale};
 use crate::session::ring_kib;
 use crate::source::Source;
 use crate::syscall::{can_watch, SyscallSource};
@@ -33,6 +34,7 @@ pub fn check(settings: &Settings) -> Value {
         },
     );
     sources.insert("counters".into(), json!({"available": true, "words": []}));
+    let (dead, alive) = tracefs::mounted(settings.tracefs.as_deref()).map(|place| owned(&place)).unwrap_or_default();
     json!({
         "probe": env!("CARGO_PKG_VERSION"),
         "kernel": std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
@@ -40,7 +42,15 @@ pub fn check(settings: &Settings) -> Value {
         "tracefs": place.ok(),
         "ring_kib": ring_kib(settings),
         "sources": sources,
+        "instances": {"dead": dead, "alive": alive},
     })
+}
+
+/// Remove the tracefs instances of dead probes, and say which went and which could not be removed.
+pub fn clean(settings: &Settings) -> Value {
+    let place = tracefs::mounted(settings.tracefs.as_deref());
+    let (removed, kept) = place.map(|place| remove_stale(&place)).unwrap_or_default();
+    json!({"removed": removed, "kept": kept})
 }
 
 /// With one more note, where there is one.

@@ -74,20 +74,53 @@ impl Drop for Instance {
     }
 }
 
-/// Remove the instances of probes that are dead.
-pub fn remove_stale(tracefs: &Path) -> usize {
-    let Ok(entries) = std::fs::read_dir(tracefs.join("instances")) else { return 0 };
-    let mut removed = 0;
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(rest) = name.strip_prefix(PREFIX) else { continue };
-        let mut parts = rest.split('-');
-        let owner = (parts.next().and_then(|pid| pid.parse().ok()), parts.next().and_then(|time| time.parse().ok()));
-        let (Some(pid), Some(time)) = owner else { continue };
-        if start_time(pid) != Some(time) {
-            let _ = write(&entry.path().join("events/enable"), "0");
-            removed += usize::from(std::fs::remove_dir(entry.path()).is_ok());
+/// Names of the instances whose probe is dead, and of those whose probe lives.
+pub fn owned(tracefs: &Path) -> (Vec<String>, Vec<String>) {
+    let entries = std::fs::read_dir(tracefs.join("instances")).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut owned: Vec<_> = names.filter_map(|name| owner(&name).map(|owner| (name, owner))).collect();
+    owned.sort();
+    let (dead, alive): (Vec<_>, Vec<_>) =
+        owned.into_iter().partition(|&(_, (pid, time))| start_time(pid) != Some(time));
+    let names = |owned: Vec<(String, _)>| owned.into_iter().map(|(name, _)| name).collect();
+    (names(dead), names(alive))
+}
+
+/// Process number and start time of the probe that made an instance; none where no probe did.
+fn owner(name: &str) -> Option<(u32, u64)> {
+    let mut parts = name.strip_prefix(PREFIX)?.split('-');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// Remove the instances of probes that are dead; gives the names of those that went, and of those that could not be removed.
+///
+/// One whose rings are open is refused by the kernel: a probe of another container, whose number means nothing here, keeps its own.
+pub fn remove_stale(tracefs: &Path) -> (Vec<String>, Vec<String>) {
+    owned(tracefs).0.into_iter().partition(|name| std::fs::remove_dir(tracefs.join("instances").join(name)).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_dead_probe_made_is_removed() {
+        let place = std::env::temp_dir().join(format!("iolab-instances-{}", std::process::id()));
+        let own = (std::process::id(), start_time(std::process::id()).unwrap());
+        let alive = format!("iolab-{}-{}-block", own.0, own.1);
+        let dead = [format!("iolab-{}-{}-block", own.0, own.1 + 1), "iolab-4194304-7-syscall".to_owned()];
+        let others = ["another", "iolab-", "iolab-x-7-block", "iolab-7"];
+        let names = dead.iter().map(String::as_str).chain([alive.as_str()]).chain(others);
+        for name in names {
+            std::fs::create_dir_all(place.join("instances").join(name)).unwrap();
         }
+        assert_eq!(owned(&place).1, [alive.clone()]);
+        let (mut removed, kept) = remove_stale(&place);
+        removed.sort();
+        let mut expected = dead.to_vec();
+        expected.sort();
+        assert_eq!((removed, kept), (expected, vec![]));
+        assert_eq!(std::fs::read_dir(place.join("instances")).unwrap().count(), 1 + others.len());
+        std::fs::remove_dir_all(place).unwrap();
     }
-    removed
 }

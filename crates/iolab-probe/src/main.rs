@@ -1,6 +1,6 @@
 //! `iolab-probe`: reads the kernel's trace rings and counters, writes frames to standard output. The one part of iolab that
 //! runs as root: it opens no socket but one to the kernel's own counts of connections, starts no program, and makes nothing but
-//! its own tracefs instances, which go with it.
+//! its own tracefs instances, which go with it, and a mount of tracefs that it alone sees where there is none.
 
 mod args;
 mod block;
@@ -52,6 +52,10 @@ fn run() -> Result<(), Failure> {
         }
         Command::Check(settings) => {
             println!("{}", check::check(&settings));
+            Ok(())
+        }
+        Command::Clean(settings) => {
+            println!("{}", check::clean(&settings));
             Ok(())
         }
         Command::Record(settings) => session::run(&settings),

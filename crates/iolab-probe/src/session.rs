@@ -76,10 +76,13 @@ impl Session {
         for name in &settings.sources {
             sources.extend(source_of(name, settings, &anchor)?);
         }
+        // whatever is recorded now: rings of dead probes hold memory, and tracepoints that stay on cost every call something
+        if let Some(tracefs) = tracefs::mounted(settings.tracefs.as_deref()) {
+            remove_stale(&tracefs);
+        }
         let mut traced = Vec::new();
         if !sources.is_empty() {
             let tracefs = tracefs::find(settings.tracefs.as_deref())?;
-            remove_stale(&tracefs);
             for source in sources {
                 traced.push(Traced::start(source, &tracefs, ring_kib(settings), anchor)?);
             }

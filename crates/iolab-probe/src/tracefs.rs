@@ -1,12 +1,16 @@
 //! Where tracefs is, and what it says.
 
 use crate::failure::Failure;
+use nix::errno::Errno;
+use nix::mount::{mount, MsFlags};
+use nix::sched::{unshare, CloneFlags};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The directory of tracefs, where it is mounted and open to us.
+/// The directory of tracefs, where it is mounted and open to us; where it is mounted nowhere, root mounts it where nobody else
+/// sees it. To be called before there is another thread.
 pub fn find(said: Option<&Path>) -> Result<PathBuf, Failure> {
     let places = said.map_or_else(|| PLACES.map(PathBuf::from).to_vec(), |place| vec![place.to_path_buf()]);
     let mut refused = None;
@@ -20,13 +24,50 @@ pub fn find(said: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some((place, error)) = refused {
         return Err(Failure::io(&place, &error));
     }
-    if !nix::unistd::geteuid().is_root() && said.is_none() {
-        return Err(Failure::not_permitted("recording needs root; run it with sudo"));
+    if said.is_none() {
+        if !nix::unistd::geteuid().is_root() {
+            return Err(Failure::not_permitted("recording needs root; run it with sudo"));
+        }
+        let failed = match mount_for_us(Path::new(PLACES[0])) {
+            Ok(place) => return Ok(place),
+            Err(error) => error,
+        };
+        return Err(Failure::not_possible(format!(
+            "tracefs is not mounted, and could not be mounted for this process alone ({}): this kernel was built without tracing, \
+             or a container forbids it; mount it outside (mount -t tracefs tracefs {})",
+            failed.desc(),
+            PLACES[0]
+        )));
     }
     Err(Failure::not_possible(format!(
-        "tracefs is not mounted at {}; mount it (mount -t tracefs tracefs /sys/kernel/tracing), or this kernel was built without tracing",
+        "tracefs is not mounted at {}",
         places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(" or ")
     )))
+}
+
+/// Where tracefs is mounted already, for what needs none to be there.
+pub fn mounted(said: Option<&Path>) -> Option<PathBuf> {
+    let places = said.map_or_else(|| PLACES.map(PathBuf::from).to_vec(), |place| vec![place.to_path_buf()]);
+    places.into_iter().find(|place| place.join("instances").is_dir())
+}
+
+/// Mount tracefs in a mount namespace of this process alone: nothing of the machine changes, and it goes with the process.
+fn mount_for_us(place: &Path) -> Result<PathBuf, Errno> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    let nothing: Option<&str> = None;
+    // what is mounted here is not handed on; what is mounted outside meanwhile is still seen here
+    mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_SLAVE, nothing)?;
+    // the kernel has an empty directory for it; before 4.1 only that of debugfs
+    let places = [place, Path::new("/sys/kernel/debug")];
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    let mut last = Errno::ENOENT;
+    for place in places {
+        match mount(Some("tracefs"), place, Some("tracefs"), flags, nothing) {
+            Ok(()) => return Ok(place.to_path_buf()),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 /// A tracepoint's own file in tracefs.

@@ -14,6 +14,7 @@ from .intake import Sink
 from .launch import Launcher, Probe
 from .program import failure
 from .settings import Settings
+from .words import checked
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
@@ -199,7 +200,7 @@ class Feed:
             for frame in self._reader.feed(data):
                 self._ended = self._ended or frame["kind"] == "end"
                 self._away = 0
-                yield frame
+                yield checked(frame)
         self._new_words += self._collect(probe)
 
     def _collect(self, probe: Probe) -> list[str]:
