@@ -64,6 +64,15 @@ def zol_archive() -> Path:
 
 
 @pytest.fixture(scope="session")
+def foreign_archive() -> Path:
+    """fio results of public projects as their users keep them, never committed; the test is left out where they are absent."""
+    path = Path(os.environ.get("IOLAB_DATA", ROOT.parent / "shared" / "data")) / "foreign-results.tar.xz"
+    if not path.exists():
+        pytest.skip(f"{path.name} is absent (set IOLAB_DATA to its directory)")
+    return path
+
+
+@pytest.fixture(scope="session")
 def fio() -> str:
     """Path of fio; the test is left out where it is absent."""
     found = shutil.which("fio")

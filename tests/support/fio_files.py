@@ -57,3 +57,15 @@ def iostat(rows: list[tuple[float, float]], device: str = "sdb") -> str:
     """Headerless `iostat -x` rows of one device: (kB/s written, % busy) a second each."""
     return "".join(f"{device}  0.00 0.00 0.00 {kb / 8:.2f} 0.00 {kb:.2f} 16.00 1.00 5.00 0.00 5.00 5.00 {busy:.2f}\n"
                    for kb, busy in rows)
+
+
+def reports(many: int, *devices: str, seconds: int | None = None, writes: float = 100.0) -> str:
+    """So many reports of `iostat -x`, the first since boot; each device writes as much. With time stamps so many seconds apart."""
+    text = "Linux 5.10.0 (box) \t01/02/24 \t_x86_64_\t(8 CPU)\n\n"
+    for place in range(many):
+        if seconds is not None:
+            at = place * seconds
+            text += f"01/02/24 10:{at // 60:02}:{at % 60:02}\n"
+        text += "Device            r/s     w/s     rkB/s     wkB/s   await  aqu-sz  %util\n"
+        text += "".join(f"{device}     0.00 {writes:.2f}  0.00 {8 * writes:.2f}  1.00  0.50  40.00\n" for device in devices) + "\n"
+    return text

@@ -19,11 +19,14 @@ from .telling import say
 @click.option("--table", type=PATH, help="A CSV of published numbers: variant,<factors...>,metric,value,unit[,repetition].")
 @click.option("--baseline", help="The variant that the others are compared with. Default: the first.")
 @click.option("--link", is_flag=True, help="Link to the tree's files instead of copying them.")
+@click.option("--device", "devices", metavar="NAME", multiple=True, help="Sum over this device of iostat's alone; "
+              "repeatable. Default: the disks that are listed, without partitions and what is made of them.")
 @click.option("--format", "kind", metavar="FORMAT", help="The traces' format. Default: found by content.")
 @click.option("--columns", metavar="FIELDS", help="What the columns of a CSV trace hold: 'time:us,latency:ns,offset:bytes,-,op'.")
 @click.option("--host", default="", metavar="NAME", help="Whose I/O a trace is.")
 @output_option("The results directory to make; of traces, the recording to make or add to.")
-def command(sources: tuple[Path, ...], layout: str | None, table: Path | None, baseline: str | None, link: bool, kind: str | None,
+def command(sources: tuple[Path, ...], layout: str | None, table: Path | None, baseline: str | None, link: bool,
+            devices: tuple[str, ...], kind: str | None,
             columns: str | None, host: str, output: Path) -> None:
     """Import a tree (or tar archive) of fio and iostat files, a published table, or traces of I/O.
 
@@ -55,15 +58,16 @@ def command(sources: tuple[Path, ...], layout: str | None, table: Path | None, b
                          "each file must be one" if len(sources) > 1 else "such as --layout '{variant}/fio-{numjobs:int}-jobs'")
     if len(sources) > 1:
         raise UsageError("--layout takes one TREE", where="import", hint="import others into directories of their own")
-    _import_tree(sources[0], layout, output, link, baseline, started)
+    _import_tree(sources[0], layout, output, link, baseline, devices, started)
 
 
-def _import_tree(source: Path, layout: str, output: Path, link: bool, baseline: str | None, started: float) -> None:
+def _import_tree(source: Path, layout: str, output: Path, link: bool, baseline: str | None, devices: tuple[str, ...],
+                 started: float) -> None:
     from ..results.foreign import import_tree
     from ..verdict import Level
     from .options import open_results
 
-    found = import_tree(source, layout, output, link=link, baseline=baseline, reproduce=command_line())
+    found = import_tree(source, layout, output, link=link, baseline=baseline, reproduce=command_line(), devices=devices)
     results = open_results(output)
     counts = {level: sum(run.verdict.level is level for run in results.runs) for level in Level}
     judged = ", ".join(f"{count} {level.value}" for level, count in counts.items() if count)

@@ -54,9 +54,13 @@ ILLUMOS: Mapping[str, Column] = {
     "Mr/s": Column("read.bw", MIB, "MiB/s"),
     "Mw/s": Column("write.bw", MIB, "MiB/s"),
     "svc_t": Column("await", 1e-3, "ms"),
+    "ms/r": Column("read.await", 1e-3, "ms"),
+    "ms/w": Column("write.await", 1e-3, "ms"),
+    "ms/t": Column("await", 1e-3, "ms"),
+    "qlen": Column("queue", 1.0, ""),
     "%b": Column("util", 0.01, "%"),
 }
-"""Column names of illumos `iostat -x`; `wait` + `actv` and `wsvc_t` + `asvc_t` are sums and worked out apart."""
+"""Column names of `iostat -x` of illumos and FreeBSD; `wait` + `actv` and `wsvc_t` + `asvc_t` are sums and worked out apart."""
 
 _SIZES = (("avgrq-sz", "rw", SECTOR), ("rareq-sz", "r", KIB), ("wareq-sz", "w", KIB))
 """Columns of mean request sizes, whose I/Os they are means of, and their unit in bytes."""

@@ -1,4 +1,4 @@
-"""`iostat -x` and `iostat -xn` of illumos and Solaris (iostat(8)): "extended device statistics".
+"""`iostat -x` and `iostat -xn` of illumos and Solaris (iostat(8)), and `iostat -x` of FreeBSD: "extended device statistics".
 
 With -n two times per I/O stand apart, waiting for the device (wsvc_t) and within it (asvc_t), and the device's name is
 last. Queue and latency here hold both, as sysstat's do.
@@ -11,13 +11,14 @@ import re
 
 from ..errors import FormatError
 from .iostat_columns import ILLUMOS, Column
+from .iostat_others import left_out
 from .iostat_readings import Reading, build_table
 from .iostat_stamps import is_stamp
 from .tables import DeviceTable
 from .text import decode, looks_binary
 
 _HEADING = re.compile(r"^\s*extended device statistics|^extended device statistics", re.MULTILINE)
-_HEADER = re.compile(r"^[ \t]*(?=[^\n]*\bactv\b)(?=[^\n]*\bdevice\b)[^\n]*$", re.MULTILINE)
+_HEADER = re.compile(r"^[ \t]*(?=[^\n]*\b(?:actv|qlen)\b)(?=[^\n]*\bdevice\b)[^\n]*$", re.MULTILINE)
 _SPLIT = re.compile(r"[\s,]+")
 _COLUMNS = {**ILLUMOS, "wait+actv": Column("queue", 1.0, ""), "wsvc_t+asvc_t": Column("await", 1e-3, "ms")}
 
@@ -32,7 +33,7 @@ class IostatIllumos:
     name = "iostat-illumos"
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at a header with `actv` and `device`; None after the heading alone."""
+        """Yes at a header with `device` and `actv` (illumos) or `qlen` (FreeBSD); None after the heading alone."""
         if looks_binary(head):
             return False
         text = head.decode("utf-8", errors="replace")
@@ -48,7 +49,7 @@ class IostatIllumos:
         text = decode(data, where, when_empty="iostat was killed before its first report, or printed nothing")
         if _HEADER.search(text) is None:
             raise FormatError("no header of extended device statistics", where=where,
-                              hint="run iostat with -xn; its header names 'actv' and 'device'")
+                              hint="run iostat with -xn (FreeBSD: -x); its header names 'device' and 'actv' (FreeBSD: 'qlen')")
         readings: list[Reading] = []
         damaged: list[tuple[int, str]] = []
         fields: list[str] = []
@@ -78,6 +79,8 @@ class IostatIllumos:
             damaged.append((len(lines), "the last report is cut off and left out"))
             readings.pop()
         names = _add_sums(readings, fields)
+        if fields and not any(name.endswith("/s") for name in fields):
+            return left_out(f"columns {', '.join(fields)} (iostat -I counts since boot, and tells no rates)")
         return build_table(readings, names, _COLUMNS, where=where, damaged=damaged)
 
 

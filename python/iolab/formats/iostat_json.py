@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import FormatError
 from .iostat_columns import SYSSTAT, true_bandwidths
+from .iostat_others import left_out
 from .iostat_readings import Reading, build_table
 from .tables import DeviceTable
 from .text import decode
@@ -48,6 +49,9 @@ class IostatJson:
                               hint="iostat was killed at its start, or the file isn't its JSON")
         reports, assumptions, damaged = _reports(text, match.end())
         disks = [disk for report in reports for disk in _disks(report)]
+        if reports and not any("disk" in report for report in reports):
+            kinds = dict.fromkeys(name for report in reports for name in report if name != "timestamp")
+            return left_out(f"{', '.join(kinds)} alone (iostat without -d)")
         # sysstat drops columns now and then where there are many disks (its issue 396): unknown there, not 0
         fields = list(dict.fromkeys(name for disk in disks for name, value in disk.items() if _is_number(value)))
         readings = []

@@ -15,7 +15,7 @@ from .tables import DeviceSamples, DeviceTable, Floats
 
 SINCE_BOOT = "the first of {n} reports is taken as the mean since boot and left out (iostat without -y)"
 ONLY_ONE = "the only report may be the mean since boot (iostat without -y)"
-ONE_SECOND = "no time stamps: one second between reports is assumed"
+NO_INTERVAL = "no time stamps: the file doesn't say the time between reports"
 IDLE = "{device} is missing from {n} reports: taken as idle (iostat -z)"
 
 
@@ -58,8 +58,7 @@ def build_table(
     kept = readings[1:] if skipped else readings
     interval = interval_of(stamps)
     if interval is None:
-        notes.append(ONE_SECOND)
-        interval = 1.0
+        notes.append(NO_INTERVAL)
     times = [epoch_ns(reading.stamp) for reading in kept]
     known_times = [time for time in times if time is not None]
     time_ns = np.array(known_times, dtype=np.int64) if len(known_times) == len(kept) else None
@@ -82,13 +81,13 @@ def build_table(
 
 
 def device_samples(
-    device: str, values: Floats, fields: Sequence[str], columns: Mapping[str, Column], interval: float,
+    device: str, values: Floats, fields: Sequence[str], columns: Mapping[str, Column], interval: float | None,
     time_ns: NDArray[np.int64] | None = None,
 ) -> DeviceSamples:
     """A device's values, shape (readings, fields), under canonical names in base units.
 
     `await` over reads and writes is worked out where the file has only theirs (sysstat 11.5.7 and later); it is 0
-    without I/O, as iostat prints it.
+    without I/O, as iostat prints it. `interval`: None where the file doesn't say it.
     """
     known = [(place, name, columns[name]) for place, name in enumerate(fields) if name in columns]
     found = {column.canonical: values[:, place] * column.scale for place, _, column in known}
@@ -98,4 +97,4 @@ def device_samples(
         spent = found["read.iops"] * found["read.await"] + found["write.iops"] * found["write.await"]
         found["await"] = np.divide(spent, total, out=np.where(np.isnan(total), np.nan, 0.0), where=total > 0)
         sources["await"] = ("r_await, w_await", "ms")
-    return DeviceSamples(device, interval, found, sources, time_ns)
+    return DeviceSamples(device, 1.0 if interval is None else interval, found, sources, time_ns, interval is not None)

@@ -7,6 +7,8 @@ r/s first until 12.1.1, grouped by operation since 12.1.2, with flushes since 12
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -15,8 +17,11 @@ from .iostat_columns import SYSSTAT, true_bandwidths
 from .iostat_readings import device_samples
 from .tables import DeviceTable, Floats
 
-ONE_SECOND = "no header: one second between rows is assumed"
+NO_INTERVAL = "no header: the file doesn't say the time between rows"
 NO_BOOT = "no header: no row is taken as the mean since boot"
+
+_COMMA = re.compile(r"(?<=\d),(?=\d)")
+"""A locale's decimal comma."""
 
 _OLDEST = "rrqm/s wrqm/s r/s w/s rkB/s wkB/s avgrq-sz avgqu-sz await"
 _SEPARATE = "r/s w/s rkB/s wkB/s rrqm/s wrqm/s %rrqm %wrqm r_await w_await aqu-sz rareq-sz wareq-sz"
@@ -32,10 +37,30 @@ LAYOUTS = {
 """Fields of a row (with the device's name) to the names of the others, and the versions of sysstat that print so."""
 
 
+BASIC = {
+    6: ["tps", "kB_read/s", "kB_wrtn/s", "kB_read", "kB_wrtn"],
+    8: ["tps", "kB_read/s", "kB_wrtn/s", "kB_dscd/s", "kB_read", "kB_wrtn", "kB_dscd"],
+}
+"""The same without -x. Too little to tell a file by, so that they are only looked for in one that is called iostat."""
+
+_SHORT = ["tps", "kB/s", "rqm/s", "await", "aqu-sz", "areq-sz", "%util"]
+"""What -s prints, as many fields as without -x; those end with whole numbers."""
+
+
 def layout_of(line: str) -> int | None:
-    """How many fields a row without header has, if it is one: a name, then as many numbers as some layout has."""
+    """How many fields a row without header has, if it is one of -x: a name, then as many numbers as some layout has."""
+    return _width(line, LAYOUTS)
+
+
+def has_rows(text: str) -> bool:
+    """Whether a text has a whole row of -x, or most of its lines are rows without -x."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return any(layout_of(line) for line in lines) or 2 * sum(_width(line, BASIC) is not None for line in lines) > len(lines)
+
+
+def _width(line: str, layouts: Iterable[int]) -> int | None:
     fields = line.split()
-    if len(fields) not in LAYOUTS or _is_number(fields[0]):
+    if len(fields) not in layouts or _is_number(fields[0]):
         return None
     return len(fields) if all(_is_number(field) for field in fields[1:]) else None
 
@@ -44,23 +69,32 @@ def read_rows(text: str, where: str) -> DeviceTable:
     """The table of a file of rows without headers.
 
     All rows count: which of them is the mean since boot, if any, can't be told, and whoever cut the headers off wrote
-    the interval nowhere, so that one second is assumed.
+    the interval nowhere.
 
     Raises FormatError when no row has a known number of fields.
     """
+    text = _COMMA.sub(".", text)
     found = _one_device(text)
     damaged: list[tuple[int, str]] = []
     if found is None:
         width, series, damaged = _line_by_line(text, where)
     else:
         width, series = found
-    names, versions = LAYOUTS[width]
+    names, meaning = _names_of(width, text)
     true_names = true_bandwidths(names, np.concatenate(list(series.values())))
-    assumptions = [f"no header: {width} fields are the columns of iostat -x, sysstat {versions}", ONE_SECOND, NO_BOOT]
+    assumptions = [f"no header: {width} fields are the columns of {meaning}", NO_INTERVAL, NO_BOOT]
     if true_names is None:
-        assumptions.append("no header, and no I/O to tell by: bandwidth is taken as kB/s")
-    devices = {device: device_samples(device, values, true_names or names, SYSSTAT, 1.0) for device, values in series.items()}
+        assumptions.append("no header, and no request sizes to tell by: bandwidth is taken as kB/s")
+    devices = {device: device_samples(device, values, true_names or names, SYSSTAT, None) for device, values in series.items()}
     return DeviceTable(devices=devices, damaged=tuple(damaged), assumptions=tuple(assumptions))
+
+
+def _names_of(width: int, text: str) -> tuple[list[str], str]:
+    if width in LAYOUTS:
+        names, versions = LAYOUTS[width]
+        return names, f"iostat -x, sysstat {versions}"
+    last = next(line.split()[-1] for line in text.split("\n") if _width(line, [width]))
+    return (_SHORT, "iostat -s") if width == 8 and "." in last else (BASIC[width], "iostat without -x")
 
 
 def _one_device(text: str) -> tuple[int, dict[str, Floats]] | None:
@@ -83,16 +117,17 @@ def _one_device(text: str) -> tuple[int, dict[str, Floats]] | None:
 
 def _line_by_line(text: str, where: str) -> tuple[int, dict[str, Floats], list[tuple[int, str]]]:
     lines = text.split("\n")
-    widths = [width for line in lines[:-1] if (width := layout_of(line)) is not None]
+    layouts: Iterable[int] = LAYOUTS if any(layout_of(line) for line in lines) else BASIC
+    widths = [width for line in lines[:-1] if (width := _width(line, layouts)) is not None]
     if not widths:
-        raise FormatError("no whole row of iostat -x in the file", where=where,
-                          hint=f"a row without header has {', '.join(map(str, LAYOUTS))} fields")
+        raise FormatError("no whole row of iostat in the file", where=where,
+                          hint=f"a row without header has {', '.join(map(str, [*LAYOUTS, *BASIC]))} fields")
     width = max(set(widths), key=widths.count)
     series: dict[str, list[list[float]]] = {}
     damaged: list[tuple[int, str]] = []
     for number, line in enumerate(lines, 1):
         fields = line.split()
-        if layout_of(line) == width and (number < len(lines) or _is_whole(fields[-1])):
+        if _width(line, [width]) and (number < len(lines) or _is_whole(fields[-1])):
             series.setdefault(fields[0], []).append([float(field) for field in fields[1:]])
         elif fields:
             damaged.append((number, f"no row of {width} fields" if number < len(lines) else "cut off"))
@@ -108,6 +143,6 @@ def _is_whole(field: str) -> bool:
 
 def _is_number(field: str) -> bool:
     try:
-        return math.isfinite(float(field))
+        return math.isfinite(float(_COMMA.sub(".", field)))
     except ValueError:
         return False

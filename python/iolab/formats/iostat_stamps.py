@@ -11,6 +11,7 @@ from statistics import median
 _CLOCK = re.compile(r"(\d{1,2}):(\d\d):(\d\d)\s*([AP]M)?", re.IGNORECASE)
 _EPOCH = re.compile(r"\d{9,10}")
 _DAY = 86400
+_LATEST = (2**63 - 1) // 1_000_000_000
 
 
 def is_stamp(line: str) -> bool:
@@ -31,14 +32,15 @@ def interval_of(stamps: Sequence[str]) -> float | None:
 def epoch_ns(stamp: str) -> int | None:
     """Realtime of a stamp that says its zone (S_TIME_FORMAT=ISO, -T u).
 
-    None for all others: local time of a place that the file doesn't name.
+    None for all others: local time of a place that the file doesn't name, or a time beyond 64 bits.
     """
     text = stamp.strip()
     if _EPOCH.fullmatch(text):
         return int(text) * 1_000_000_000
     try:
         time = datetime.fromisoformat(text)
-        return None if time.tzinfo is None else round(time.timestamp()) * 1_000_000_000
+        seconds = round(time.timestamp())
+        return None if time.tzinfo is None or abs(seconds) > _LATEST else seconds * 1_000_000_000
     except (ValueError, OverflowError, OSError):
         return None
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from ..errors import FormatError
 from .iostat_columns import SYSSTAT
+from .iostat_others import left_out, other_kind
 from .iostat_readings import Reading, build_table
-from .iostat_rows import layout_of, read_rows
+from .iostat_rows import has_rows, layout_of, read_rows
 from .iostat_stamps import is_stamp
 from .tables import DeviceTable
 from .text import decode, looks_binary
@@ -26,37 +27,43 @@ class IostatText:
     """Reports of iostat, with -x or without, in any unit; `avg-cpu` blocks are passed over.
 
     Of several reports the first is taken as the mean since boot and left out. A report that the end of the file cuts
-    off is left out as well. Rows without any header are read by `iostat_rows`.
+    off is left out as well. Rows without any header are read by `iostat_rows`. A text that is called iostat and has neither
+    is named for what it is.
     """
 
     name = "iostat-text"
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at a header of devices, or where most of the first lines are rows of iostat -x; None after the banner alone."""
+        """Yes at a header of devices, or where most of the first lines are rows of iostat -x; None after the banner alone, and
+        for any other text that is called iostat."""
         if looks_binary(head):
             return False
         text = head.decode("utf-8-sig", errors="replace")
         if not text.strip():
             return None
         for match in _HEADER.finditer(text) if "Device" in text else ():
-            if not SYSSTAT.keys().isdisjoint(_section_of(match.group()).fields):
+            if _is_known(match.group()):
                 return True
         lines = [line for line in text.split("\n", _SAMPLE)[:-1] if line.strip()]
         if lines and 2 * sum(layout_of(line) is not None for line in lines) > len(lines):
             return True
         if _BANNER.search(text):
             return None
-        return False if len(lines) >= 3 else None
+        return False if len(lines) >= 3 and "iostat" not in file_name.lower() else None
 
     def read(self, data: bytes, where: str) -> DeviceTable:
         """The devices of the file.
 
-        Raises FormatError: nothing in the file, neither a header nor rows of a known layout, no reading left.
+        Raises FormatError: nothing in the file, no reading left.
         """
         text = decode(data, where, when_empty="iostat was killed before its first report, or printed nothing")
-        if "Device" not in text or _HEADER.search(text) is None:
+        if "Device" in text and any(_is_known(match.group()) for match in _HEADER.finditer(text)):
+            return _read_reports(text, where)
+        if has_rows(text):
             return read_rows(text, where)
-        return _read_reports(text, where)
+        if _BANNER.search(text) and "avg-cpu" not in text:
+            raise FormatError("nothing but iostat's first line", where=where, hint="iostat was killed at its start")
+        return left_out(other_kind(text))
 
 
 @dataclass(frozen=True)
@@ -134,6 +141,10 @@ def _section_of(header: str) -> _Section:
     words = header.split()
     name_last = words[0].rstrip(":") != "Device"
     return _Section(tuple(words[:-1] if name_last else words[1:]), name_last)
+
+
+def _is_known(header: str) -> bool:
+    return not SYSSTAT.keys().isdisjoint(_section_of(header).fields)
 
 
 def _find(section: _Section, layout: list[_Section]) -> _Section | None:

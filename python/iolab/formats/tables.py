@@ -127,7 +127,8 @@ class DeviceSamples:
 
     Attributes:
         device: kernel or display name.
-        interval: seconds between samples (assumed 1 where the file doesn't say; then named in `assumptions`).
+        interval: seconds between samples; 1 where the file doesn't say.
+        has_interval: whether the file says it.
         time_ns: realtime at the end of each interval, or None where the file has no clock.
         columns: canonical name to one value per interval, shape (n,): `read.iops`, `write.iops`, `discard.iops`,
             `flush.iops` (1/s), `read.bw`, `write.bw`, `discard.bw` (B/s), `read.await`, `write.await`, `await` (s),
@@ -140,11 +141,12 @@ class DeviceSamples:
     columns: Mapping[str, Floats]
     source_fields: Mapping[str, tuple[str, str]]
     time_ns: NDArray[np.int64] | None = None
+    has_interval: bool = True
 
 
 @dataclass(frozen=True)
 class DeviceTable:
-    """All devices of one file.
+    """All devices of one file; none where it is of a kind that tells of no device, which `assumptions` name.
 
     Attributes:
         skipped_first: whether a first reading since boot was left out.

@@ -14,7 +14,7 @@ from ..formats.detect import detect
 from ..formats.fio_messages import NORMAL_OUTPUT, is_normal_output
 from ..formats.tables import DeviceSamples, DeviceTable, FioLogTable, FioOutput, HostTable
 from ..verdict import Verdict
-from . import device_metrics, fio_metrics, host_metrics, target_metrics
+from . import device_choice, device_metrics, fio_metrics, host_metrics, target_metrics
 from .evidence import measured_files, read_environment, read_io_log
 from .facts import DamagedFile, Monitor, RunFacts
 from .gates.base import judge
@@ -61,6 +61,7 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
     A damaged file costs this run (INVALID, with the reason), never more; nothing here raises for bad evidence.
     """
     read = _read_all(run_dir, plan)
+    _fill_intervals(read, plan)
     section = Section() if read.fio is None else find_section(read.fio, plan)
     entries: tuple[int, ...] = ()
     if read.fio is not None and section.chosen is not None:
@@ -70,8 +71,11 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
         read.damaged.append(DamagedFile(read.fio_file, section.problem))
         read.fio = None
     apart = tuple(group.name for group in section.groups) if section.chosen is None and len(section.groups) > 1 else ()
-    devices = {name: cut(samples, plan.window) for name, samples in read.devices.items()}
-    series = device_series(devices, plan.window)
+    every = {name: cut(samples, plan.window) for name, samples in read.devices.items()}
+    chosen = device_choice.choose(every, plan)
+    devices = chosen.counted
+    read.assumptions += chosen.notes
+    series = device_series(devices, plan.window, every)
     scale, assumed = latency_scale(plan, read.fio, read.logs)
     read.assumptions += [assumed] if assumed is not None else []
     series.update(load_series(read.logs, plan.window, latency_scale=scale))
@@ -84,12 +88,12 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
     facts = RunFacts(
         plan=plan, fio=read.fio, fio_file=read.fio_file, pooled=pooled, sections=apart, entries=entries,
         is_over_time=isinstance(plan.extra.get("steps"), list),
-        devices=devices, monitor_files=tuple(read.monitor_files), monitors=_monitors(read, plan.window),
+        devices=devices, monitor_files=tuple(read.monitor_files), monitors=_monitors(read, plan),
         host_busy=host_metrics.mean_busy(host), series=series, damaged=tuple(read.damaged),
         environment=environment, reference=reference or {}, host=_host_numbers(recorded),
         target=target_metrics.read_target(run_dir), io_log=read_io_log(run_dir))
     verdict = Verdict.of(judge(facts))
-    observations = [*fio_metrics.observations(facts), *device_metrics.observations(devices, read.device_files),
+    observations = [*fio_metrics.observations(facts), *device_metrics.observations(devices, read.device_files, every),
                     *_stall(facts, read), *host_metrics.observations(host, read.host_files), *target_metrics.observations(facts)]
     return Derived(tuple(observations), verdict, tuple(series.values()), tuple(fio_metrics.histograms(facts)),
                    tuple(dict.fromkeys(read.assumptions)), environment, facts.options)
@@ -138,6 +142,9 @@ def _take(read: _Read, file: str, table: Any) -> None:
             return
         read.assumptions += table.assumptions
     elif isinstance(table, DeviceTable):
+        if not table.devices:
+            read.assumptions += [f"{file}: {text}" for text in table.assumptions]
+            return
         read.monitor_files.append(file)
         read.assumptions += table.assumptions
         _note_damage(read, file, table)
@@ -185,15 +192,33 @@ def _files(names: Sequence[str]) -> str:
     return f"{names[0]} is" if len(names) == 1 else f"{names[0]} and {len(names) - 1} more files are"
 
 
+def _fill_intervals(read: _Read, plan: RunPlan) -> None:
+    """Give the devices of files without time stamps the time between reports; those of runs made here have the source's own."""
+    if plan.extra.get("sources"):
+        return
+    lengths = device_choice.load_lengths(read.fio)
+    for place, (file, name, samples) in enumerate(read.watched):
+        if isinstance(samples, DeviceSamples) and not samples.has_interval:
+            filled, words = device_choice.with_interval(samples, lengths)
+            read.watched[place] = (file, name, filled)
+            if read.devices.get(name) is samples:
+                read.devices[name] = filled
+            read.assumptions.append(words)
+
+
 def _note_damage(read: _Read, file: str, table: DeviceTable | HostTable) -> None:
     if table.damaged:
         line, reason = table.damaged[0]
         read.damaged.append(DamagedFile(file, f"line {line}: {reason} ({len(table.damaged)} such lines)"))
 
 
-def _monitors(read: _Read, window: tuple[int, int] | None) -> tuple[Monitor, ...]:
+def _monitors(read: _Read, plan: RunPlan) -> tuple[Monitor, ...]:
     """What each monitor's file holds inside the window."""
-    return tuple(Monitor(file, what, count(samples, window), samples.interval) for file, what, samples in read.watched)
+    made_here = bool(plan.extra.get("sources"))
+    return tuple(
+        Monitor(file, what, count(samples, plan.window),
+                None if isinstance(samples, DeviceSamples) and not samples.has_interval and not made_here else samples.interval)
+        for file, what, samples in read.watched)
 
 
 def _stall(facts: RunFacts, read: _Read) -> list[Observation]:

@@ -1,4 +1,4 @@
-"""Observations of what the target's devices did: means over the window, summed or averaged over devices."""
+"""Observations of what the target's devices did: means over the window, summed or averaged over those that stand for themselves."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ _OF_EACH = ("util", "await", "read.bw", "write.bw")
 """What is observed of each device where there are several; a column that is 0 on all of them is left out."""
 
 
-def observations(devices: Mapping[str, DeviceSamples], files: Mapping[str, str]) -> Iterator[Observation]:
+def observations(devices: Mapping[str, DeviceSamples], files: Mapping[str, str],
+                 every: Mapping[str, DeviceSamples] | None = None) -> Iterator[Observation]:
     """Each metric that every device has: a mean over each device's own samples, then the sum (or mean) over devices.
 
-    Seconds in which a device's counters are unknown (nan) are left out of its mean.
+    Seconds in which a device's counters are unknown (nan) are left out of its mean. Each device by itself is one of `every`, by default
+    those of the sums.
     """
     if not devices:
         return
@@ -41,8 +43,9 @@ def observations(devices: Mapping[str, DeviceSamples], files: Mapping[str, str])
     waiting = _await(devices)
     if waiting is not None:
         yield Observation("device.await", waiting, "s", file, f"await of {len(devices)} devices, weighted by I/Os")
-    if len(devices) > 1:
-        yield from _of_each(devices, files)
+    every = devices if every is None else every
+    if len(every) > 1:
+        yield from _of_each(every, files)
 
 
 def loads(devices: Mapping[str, DeviceSamples]) -> list[DeviceLoad]:

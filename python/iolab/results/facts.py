@@ -31,13 +31,13 @@ class Monitor:
 
     Attributes:
         file: its name; what: the device, or the source where it watched the host as a whole.
-        samples: how many lie inside the window; interval: seconds between them.
+        samples: how many lie inside the window; interval: seconds between them, None where its file doesn't say.
     """
 
     file: str
     what: str
     samples: int
-    interval: float
+    interval: float | None
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class RunFacts:
         sections: names of fio's sections where the result holds several and the run is none of them; else empty.
         entries: positions of the run's jobs in the file, where it is a section of it; empty where they are all.
         is_over_time: whether `pooled` has the rates of a whole window in which jobs took turns, and isn't the sum of the entries.
-        devices: name to samples, cut to the window. monitor_files: files that a monitor wrote.
+        devices: name to samples, cut to the window, of those that sums over devices hold. monitor_files: files that a monitor wrote.
         monitors: what each of those files holds, a device each, within the window.
         host_busy: share of the time of all the host's CPUs that was busy over the window; None where nobody watched.
         series: name to per-second series.

@@ -8,7 +8,7 @@ import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -33,13 +33,14 @@ class Imported:
 
 
 def import_tree(source: Path, layout_text: str, output: Path, *, link: bool = False, baseline: str | None = None,
-                reproduce: list[str] | None = None) -> Imported:
+                reproduce: list[str] | None = None, devices: Sequence[str] = ()) -> Imported:
     """Make a results directory from a tree or a tar archive of one.
 
     Args:
         source: a directory, or an archive that `tarfile` reads (a single top folder is stepped into).
         layout_text: see `layout`; matched against the whole path below the tree, of folders first, then of files.
         output: the results directory; must not exist or be empty.
+        devices: those that sums over devices hold; by default those that stand for themselves (`device_choice`).
         link: symbolic links to the files instead of copies (not for archives).
 
     Raises UsageError when nothing matches, ResultsError when the output is taken. Either a whole import is left
@@ -55,7 +56,8 @@ def import_tree(source: Path, layout_text: str, output: Path, *, link: bool = Fa
         temporary = output.with_name(f".{output.name}.importing")
         shutil.rmtree(temporary, ignore_errors=True)
         try:
-            variants = _write(temporary, found, layout, source.stem, _PLACE["link" if link else "copy" if tree == source else "move"])
+            variants = _write(temporary, found, layout, source.stem, _PLACE["link" if link else "copy" if tree == source else "move"],
+                              {"devices": list(devices)} if devices else {})
             if baseline is not None and baseline not in variants:
                 raise UsageError(f"there is no variant '{baseline}'", hint=f"variants are {', '.join(variants)}")
             write_manifest(temporary, Manifest(
@@ -185,7 +187,7 @@ _PLACE: dict[str, Callable[[Path, Path], object]] = {"link": _link, "copy": shut
 
 
 def _write(output: Path, found: list[tuple[dict[str, object], list[Path], str]], layout: Layout, name: str,
-           put: Callable[[Path, Path], object]) -> list[str]:
+           put: Callable[[Path, Path], object], extra: Mapping[str, object]) -> list[str]:
     variants: list[str] = []
     for number, (fields, files, relative) in enumerate(found, 1):
         variant = str(fields.get("variant", name))
@@ -197,7 +199,7 @@ def _write(output: Path, found: list[tuple[dict[str, object], list[Path], str]],
         digest = hashlib.sha256(relative.encode()).hexdigest()[:8]
         plan = RunPlan(run=f"{number:04d}-{digest}", variant=variant, factors=factors, repetition=repetition,
                        block=int(str(fields.get("block", repetition))), status="imported", host="imported",
-                       jobs=jobs if isinstance(jobs, int) else None, extra={"imported_from": relative})
+                       jobs=jobs if isinstance(jobs, int) else None, extra={"imported_from": relative, **extra})
         run_dir = output / RUNS / plan.run
         run_dir.mkdir(parents=True)
         for file in files:

@@ -41,8 +41,10 @@ def _inside(end: NDArray[np.int64], interval: float, window: tuple[int, int]) ->
     return inside
 
 
-def device_series(devices: Mapping[str, DeviceSamples], window: tuple[int, int] | None) -> dict[str, Series]:
-    """Series over all devices (`device.bw`, `device.read.bw`, `device.write.bw`, `device.util`) and of each by itself.
+def device_series(devices: Mapping[str, DeviceSamples], window: tuple[int, int] | None,
+                  every: Mapping[str, DeviceSamples] | None = None) -> dict[str, Series]:
+    """Series over all devices (`device.bw`, `device.read.bw`, `device.write.bw`, `device.util`) and of each of `every`
+    (default: of these) by itself.
 
     Devices are aligned by reading; where their files differ in length, the common readings count. `device.util` is the
     mean over devices, the others are sums.
@@ -67,8 +69,9 @@ def device_series(devices: Mapping[str, DeviceSamples], window: tuple[int, int] 
         add(f"device.{column}", "B/s", total([column]))
     busy = [samples.columns["util"][:length] for samples in devices.values() if "util" in samples.columns]
     add("device.util", "1", np.mean(busy, axis=0) if busy else None)
-    if len(devices) > 1:
-        for name, samples in devices.items():
+    every = devices if every is None else every
+    if len(every) > 1:
+        for name, samples in every.items():
             own = times(samples, window)
             for column, unit in (("write.bw", "B/s"), ("read.bw", "B/s"), ("util", "1")):
                 values = samples.columns.get(column)

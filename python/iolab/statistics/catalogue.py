@@ -94,7 +94,7 @@ CATALOGUE = {entry.name: entry for entry in (
     _entry("io", "ops", "I/Os of the devices: those of the block layer where they were recorded", ("block",), False, _ALL,
            counted.DISK_OPS, f"events: {_EVENTS}; {_DISKS}"),
     _entry("io", "bytes", "bytes that the devices moved", ("block",), False, _ALL, counted.DISK_BYTES, f"events: {_EVENTS}; {_DISKS}"),
-    _counted("io.utilization", "share", "1", "share of the time in which a device had something to do; several devices are averaged",
+    _counted("io.utilization", "share", "1", "share of the time in which a device had something to do; the mean over whole disks",
              counted.DISK_BUSY, "a device that works on many I/Os at once can take more though it is always busy"),
     _counted("io.queue", "level", "", "I/Os in flight, on average over time", counted.DISK_QUEUE, _DISKS),
     _entry("file", "ops", "system calls on files and devices", ("syscall",), True, _CALLS, covers=_EVENTS),

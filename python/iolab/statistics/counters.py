@@ -127,7 +127,7 @@ def _meets(value: str, filters: Sequence[Filter], field: str | None) -> bool:
                for each in filters if each.field == field)
 
 
-_LEFT_OUT = {"device": "which are parts of others or made of them", "interface": "which lead nowhere outside or by others",
+_LEFT_OUT = {"device": "which are parts of others, made of them, or no disks", "interface": "which lead nowhere outside or by others",
              "peer": "this machine itself, which is at both ends of those connections"}
 
 

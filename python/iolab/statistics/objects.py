@@ -8,8 +8,8 @@ import ipaddress
 import re
 from collections.abc import Iterable
 
-_PARTITION = re.compile(r"(.+?)(?:(?<=\d)p\d+|(?<!\d)\d+)")
-_DISKS = re.compile(r"(dm-|md|loop|bcache|drbd|zd)\d.*")
+from ..formats.device_names import choose_devices
+
 _LINKS = re.compile(r"lo|(bond|br|br-|docker|dummy|ifb|macvlan|ovs-|team|tap|tun|veth|virbr|vnet|wg)[\w-]*|.*[.@:].*")
 
 _NAMED = 12
@@ -22,14 +22,12 @@ UNNAMED = "others"
 def summed(kind: str, names: Iterable[str]) -> set[str]:
     """The objects that a sum holds. `kind` is the field that they are of: "device", "interface", "peer", "cpu"...
 
-    Of devices whole disks: no partitions of a disk that is there itself, and nothing that is made of other devices; of interfaces those to
-    the outside; of peers none on this machine, whose connections have both their ends here. Where that leaves none, all of them but
-    partitions.
+    Of devices those that stand for themselves (`formats.device_names`); of interfaces those to the outside; of peers none on this machine,
+    whose connections have both their ends here. Where that leaves no interface or peer, all of them.
     """
     held = set(names)
     if kind == "device":
-        held -= {name for name in held if (match := _PARTITION.fullmatch(name)) and match[1] in held}
-        return {name for name in held if not _DISKS.fullmatch(name)} or held
+        return set(choose_devices(held).counted)
     if kind == "interface":
         return {name for name in held if not _LINKS.fullmatch(name)} or held
     if kind == "peer":

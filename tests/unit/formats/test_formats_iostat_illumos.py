@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from iolab.errors import FormatError
+from iolab.formats.detect import detect
 from iolab.formats.iostat_illumos import IostatIllumos
 from iolab.formats.tables import DeviceTable
 
@@ -75,3 +77,40 @@ def test_a_file_without_readings_says_why(text: str, words: str) -> None:
     with pytest.raises(FormatError) as caught:
         read(text)
     assert words in str(caught.value)
+
+
+FREEBSD = HEADING + "device       r/s     w/s     kr/s     kw/s  ms/r  ms/w  ms/o  ms/t qlen  %b  \n"
+OLD_FREEBSD = HEADING + "device     r/s   w/s    kr/s    kw/s qlen svc_t  %b  \n"
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    (FREEBSD + "ada0         100     200    800.0   3200.0     2     5     0     4    1  40 \n",
+     {"read.await": 0.002, "write.await": 0.005, "await": 0.004, "queue": 1}),
+    (OLD_FREEBSD + "ada0     100.0 200.0   800.0  3200.0    1   4.0  40 \n", {"await": 0.004, "queue": 1}),
+])
+def test_freebsd(text: str, expected: dict[str, float]) -> None:
+    assert detect((text * 3).encode(), "x.txt") == "iostat-illumos"
+    table = read(text * 3)
+    samples = table.devices["ada0"]
+    assert (table.skipped_first, table.damaged, samples.has_interval) == (True, (), False)
+    for name, value in {**EXPECTED, **expected}.items():
+        if name in expected or name in ("read.iops", "write.iops", "read.bw", "write.bw", "util"):
+            assert samples.columns[name] == pytest.approx([value] * 2), name
+
+
+def test_counts_since_boot_are_no_rates() -> None:
+    heading = "device           r/i         w/i         kr/i         kw/i qlen   tsvc_t/i      sb/i  \n"
+    table = read((HEADING + heading + "ada0             100.0       200.0        800.0       3200.0    1        4.0      40.0 \n") * 3)
+    assert not table.devices
+    assert "iostat -I" in table.assumptions[0]
+
+
+def test_a_cut_freebsd_report_costs_itself() -> None:
+    text = (FREEBSD + "ada0         100     200    800.0   3200.0     2     5     0     4    1  40 \n") * 4
+    for cut in range(1, len(text)):
+        try:
+            table = read(text[:cut])
+        except FormatError:
+            continue
+        # a number that is cut off is unknown, and no other
+        assert all(len(set(values[~np.isnan(values)])) <= 1 for samples in table.devices.values() for values in samples.columns.values())

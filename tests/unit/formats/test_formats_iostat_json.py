@@ -104,3 +104,8 @@ def test_a_file_without_readings_says_why(text: str, words: str) -> None:
     with pytest.raises(FormatError) as caught:
         read(text)
     assert words in str(caught.value)
+
+
+def test_processors_alone_are_named() -> None:
+    table = read('{"sysstat": {"hosts": [{"statistics": [{"timestamp": "x", "avg-cpu": {"user": 1.0}}, {"avg-cpu": {"user": 2.0}}]}]}}')
+    assert (dict(table.devices), "avg-cpu alone" in table.assumptions[0]) == ({}, True)

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from iolab.errors import FormatError
+from iolab.formats.detect import detect
 from iolab.formats.iostat_rows import LAYOUTS
 from iolab.formats.iostat_text import IostatText
 from iolab.formats.tables import DeviceTable
@@ -170,7 +173,8 @@ def test_rows_without_header_are_told_by_their_number_and_sizes(width: int, r: s
     assert samples.columns["write.bw"] == pytest.approx([3200 * 1024] * 5, rel=0.005)
     assert samples.columns["await"] == pytest.approx([0.004] * 5)
     assert any(f"{width} fields" in note for note in table.assumptions)
-    assert any("one second" in note for note in table.assumptions)
+    assert not samples.has_interval
+    assert any("doesn't say the time between rows" in note for note in table.assumptions)
 
 
 def test_rows_of_several_devices_without_header() -> None:
@@ -191,12 +195,63 @@ def test_a_damaged_row_without_header_leaves_its_second_unknown() -> None:
 
 @pytest.mark.parametrize(("text", "words"), [
     ("", "file is empty"),
-    ("sda 1.0 2.0 3.0\n", "no whole row of iostat -x"),
-    (BANNER, "no whole row of iostat -x"),
+    (BANNER, "nothing but iostat's first line"),
     (BANNER + SEPARATE[0], "no reading of a device"),
-    ("Device: a b c\nsda 1 2 3\n\n", "no known column"),
 ])
 def test_a_file_without_readings_says_why(text: str, words: str) -> None:
     with pytest.raises(FormatError) as caught:
         read(text)
     assert words in str(caught.value)
+
+
+BARE = "0.00 12.00 0.00 3200.00 1.20\n" * 5
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    (BANNER + CPU * 3, "processors alone (iostat -c)"),
+    (BARE, "bare columns: rows of 5 numbers"),
+    (BARE.replace(".", ","), "bare columns: rows of 5 numbers"),
+    ("sda 1.0 2.0 3.0\n", "no output of iostat that is known"),
+    ("Device: a b c\nsda 1 2 3\n\n", "columns that are not known"),
+    ("       tty             ada0              cpu\n tin  tout  KB/t  tps  MB/s  us ni sy in id\n   0  3 22.1  12 0.26  1  0  1  0 98\n",
+     "BSD or macOS without -x"),
+    ("              capacity     operations     bandwidth\npool        alloc   free   read  write   read  write\n", "zpool iostat"),
+    ("Filesystem:              rkB_nor/s    wkB_nor/s\nserver:/home 1.0 2.0\n", "network file system"),
+    ("what I did on Monday\nran fio\nwent home\n", "no output of iostat that is known"),
+])
+def test_what_tells_of_no_device_is_named_for_what_it_is(text: str, words: str) -> None:
+    assert detect(text.encode(), "iostat.txt") == "iostat-text"
+    table = read(text)
+    assert (dict(table.devices), table.damaged) == ({}, ())
+    assert words in table.assumptions[0]
+
+
+@pytest.mark.parametrize(("row", "names"), [
+    ("sda 5.00 20.00 30.00 100 150\n", ["read.bw", "write.bw"]),
+    ("sda 5.00 20.00 30.00 0.00 100 150 0\n", ["read.bw", "write.bw", "discard.bw"]),
+    ("sda 5,00 20,00 30,00 100 150\n", ["read.bw", "write.bw"]),
+    ("sda 5.00 20.00 0.00 1.50 0.01 4.00 0.75\n", ["await", "queue", "util"]),
+])
+def test_rows_without_header_and_without_x_are_read_where_the_file_is_called_iostat(row: str, names: list[str]) -> None:
+    assert detect((row * 5).encode(), "iostat-sda.txt") == "iostat-text"
+    assert detect((row * 5).encode(), "other.txt") is None
+    samples = read(row * 5).devices["sda"]
+    assert set(samples.columns) == set(names)
+    if "read.bw" in names:
+        assert samples.columns["read.bw"] == pytest.approx([20 * 1024] * 5)
+
+
+@given(st.lists(st.sampled_from([CPU, BARE, "sda 1.0 2.0\n", "\n", BANNER, "Device x y\n", ROWS[12].format(r="800.00", w="3200.00"),
+                                "sda 5.00 20.00 30.00 100 150\n"]), min_size=1, max_size=6), st.integers(0, 400))
+def test_any_mixture_is_read_or_named(parts: list[str], cut: int) -> None:
+    text = "".join(parts)[: cut or None]
+    try:
+        table = read(text)
+    except FormatError:
+        return
+    assert table.devices or "left out" in table.assumptions[0]
+
+
+def test_a_time_stamp_beyond_64_bits_is_none() -> None:
+    table = read("".join(f"9999-01-02T10:00:0{place}+00:00\n{SEPARATE[0]}{SEPARATE[1]}\n" for place in range(3)))
+    assert (table.devices["sda"].time_ns, table.devices["sda"].interval) == (None, 1.0)

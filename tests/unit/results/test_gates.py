@@ -13,7 +13,7 @@ from iolab.results.derive import derive
 from iolab.results.gates.stall import stalls
 from iolab.results.model import Derived, RunPlan, Series
 from iolab.verdict import Level
-from support.fio_files import iostat, job, output, write_run
+from support.fio_files import iostat, job, output, reports, write_run
 
 PLAN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={"numjobs": 4}, jobs=4, runtime=10.0, exit_code=0)
 
@@ -138,9 +138,25 @@ def test_busy_is_the_mean_over_all_devices(tmp_path: Path) -> None:
 
 
 def test_a_dead_monitor(tmp_path: Path) -> None:
-    result = derived(tmp_path, output(job()), iostat__sdb_txt=iostat([(800.0, 50.0)] * 4))
+    result = derived(tmp_path, output(job()), iostat_txt=reports(5, "sdb", seconds=1))
     assert found(result) == {"monitor-dead": Level.INVALID}
     assert "4 of 10 samples" in result.verdict.reasons[0].text
+
+
+@pytest.mark.parametrize(("rows", "interval", "words"), [
+    (10, 1, "1 s between reports"), (2, 6, "6 s between reports"), (9, 1, "1 s between reports"), (4, 3, "3 s between reports"),
+    (40, 1, "is unknown"), (7, 1, "is unknown"),
+])
+def test_a_monitor_without_time_stamps_is_not_judged_by_their_number(tmp_path: Path, rows: int, interval: int, words: str) -> None:
+    result = derived(tmp_path, output(job()), iostat__sdb_txt=iostat([(800.0, 50.0)] * rows))
+    assert found(result) == {}
+    assert any(words in text for text in result.assumptions)
+    series = next(one for one in result.series if one.name == "device.bw")
+    assert series.time.tolist() == [interval * (1 + place) for place in range(rows)]
+
+
+def test_a_monitor_with_time_stamps_is_held_to_its_own_interval(tmp_path: Path) -> None:
+    assert found(derived(tmp_path, output(job()), iostat_txt=reports(3, "sdb", seconds=5))) == {}
 
 
 def test_a_monitor_that_left_nothing(tmp_path: Path) -> None:

@@ -171,7 +171,8 @@ def test_partitions_and_what_is_made_of_disks_are_no_part_of_the_sum(tmp_path: P
     recording = kept(tmp_path, {"diskstats": held})
     found = series(recording, "io.ops", (0, 3))
     same(found.values, [15, 15, 15])
-    assert "the sum holds nvme0n1, sda; not dm-0, loop0, nvme0n1p1, sda1, sda2, which are parts of others or made of them" in found.notes
+    assert "the sum holds nvme0n1, sda; not dm-0, loop0, nvme0n1p1, sda1, sda2, " \
+           "which are parts of others, made of them, or no disks" in found.notes
     every = stack(recording, "io.ops[device]", (0, 3))
     assert every.keys == ["dm-0", "sda", "sda1", "nvme0n1", "nvme0n1p1", "sda2"]
     assert (every.total, every.mean) == (45, 15)
@@ -179,7 +180,8 @@ def test_partitions_and_what_is_made_of_disks_are_no_part_of_the_sum(tmp_path: P
 
 
 @pytest.mark.parametrize(("kind", "names", "expected"), [
-    ("device", "sda sda1 sdb10 sdb", "sda sdb"), ("device", "dm-0 dm-1", "dm-0 dm-1"), ("device", "vda vda1 zram0 zd0 zd0p1", "vda zram0"),
+    ("device", "sda sda1 sdb10 sdb", "sda sdb"), ("device", "dm-0 dm-1", "dm-0 dm-1"), ("device", "vda vda1 zram0 sr0 zd0 zd0p1", "vda"),
+    ("device", "zram0 sr0", "zram0 sr0"), ("device", "loop0 zram0", "loop0"),
     ("device", "mmcblk0 mmcblk0p1 mmcblk0boot0", "mmcblk0 mmcblk0boot0"), ("device", "sda1", "sda1"), ("device", "md127 md127p1", "md127"),
     ("device", "nvme0n1 nvme1n1 nvme1n1p2", "nvme0n1 nvme1n1"), ("interface", "lo eth0 docker0 veth1a bond0 eth0.7", "eth0"),
     ("interface", "lo", "lo"), ("interface", "enp1s0 br0 br-ff wlan0 wg0", "enp1s0 wlan0"), ("cpu", "cpu0 cpu1", "cpu0 cpu1"),

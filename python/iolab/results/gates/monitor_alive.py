@@ -15,6 +15,8 @@ class MonitorAliveGate:
     """INVALID when a monitor that was planned left nothing, or one of its files has less than 90 % (less one) of the samples
     due inside the window, for any device.
 
+    A file that doesn't say the time between its samples is not judged: how many were due is unknown.
+
     A monitor that died takes its numbers' meaning with it: an average over the first ten seconds isn't one over sixty.
     A source's file is `<source>.log`, or begins with its name and a dot. What a recording lost during the run is noted, and
     what interrupted it.
@@ -36,6 +38,8 @@ class MonitorAliveGate:
         if facts.runtime <= 0:
             return
         for monitor in facts.monitors:
+            if monitor.interval is None:
+                continue
             due = facts.runtime / monitor.interval
             if monitor.samples < SHARE * due - 1:
                 yield _dead(monitor, due, facts)
