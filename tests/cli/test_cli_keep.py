@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -57,7 +58,14 @@ def test_on_a_recording_at_rest(place: Path, capsys: pytest.CaptureFixture[str])
         "io.ops[process=fio][latency]": "kept", "io.bytes[device]": "paused"}
     assert run(["keep", "resume", str(place)]) == 0
     assert {row["state"] for row in listed(place, capsys).values()} == {"kept"}
-    assert run(["keep", "prune", str(place), "--before", "-15s"]) == 0
+    assert run(["keep", "prune", str(place), "--before", "-15s"]) == 2
+    told = capsys.readouterr().err
+    assert "would delete what was kept before 2023-11-14T22:13:" in told
+    assert "io.bytes[device]: " in told
+    assert "nothing was deleted: nobody can be asked; --yes" in told
+    assert listed(place, capsys)["io.bytes[device]"]["tiers"][0]["first_ns"] == START
+    assert run(["keep", "prune", str(place), "--before", "-15s", "--yes"]) == 0
+    capsys.readouterr()
     assert listed(place, capsys)["io.bytes[device]"]["tiers"][0]["first_ns"] >= START + 14 * SECOND
     assert run(["keep", "drop", str(place), "io.bytes[device]"]) == 0
     assert list(listed(place, capsys)) == ["io.ops[process=fio][latency]"]
@@ -74,7 +82,35 @@ def test_a_list_has_the_order_that_is_asked_for(place: Path, capsys: pytest.Capt
         assert [row["statistic"] for row in json.loads(capsys.readouterr().out)["statistics"]] == expected
 
 
+@pytest.mark.parametrize(("before", "says"), [
+    ("1d", "write -1d (before the end)"), ("30", "counts from the start"), ("2126-03-01T12:00:05", "lies in the future"),
+    ("-1x", "no moment")])
+def test_a_forgotten_sign_deletes_nothing(place: Path, capsys: pytest.CaptureFixture[str], before: str, says: str) -> None:
+    assert run(["keep", "add", str(place), "io.ops", "--backfill"]) == 0
+    rows = listed(place, capsys)
+    assert run(["keep", "prune", str(place), "--before", before, "--yes"]) == 2
+    assert says in capsys.readouterr().err
+    assert listed(place, capsys) == rows
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_on_a_terminal_it_asks(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    assert run(["keep", "add", str(place), "io.ops", "--backfill"]) == 0
+    rows = listed(place, capsys)
+    monkeypatch.setattr("iolab.cli.keep.on_terminal", lambda: True)
+    monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
+    assert run(["keep", "prune", str(place), "--before", "-15s"]) == (0 if answer == "y" else 130)
+    assert "Delete it?" in capsys.readouterr().err
+    assert (listed(place, capsys) == rows) is (answer == "n")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 @pytest.mark.parametrize(("words", "code", "says"), [
+    (["limits", "{}", "--bytes", "10"], 2, "--bytes: '10' is 10 bytes, less than a single segment; write a unit, such as 10g"),
     (["add", "{}", "io.opps"], 2, "did you mean 'io.ops'"), (["add", "{}", "io.ops", "io.ops"], 2, "is kept already"),
     (["drop", "{}", "io.ops"], 2, "is not kept"), (["drop", "{}"], 2, "Missing argument"),
     (["list", "{}/nothing"], 3, "is not a recording"),

@@ -54,7 +54,7 @@ def test_they_are_shown_and_set(place: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(("words", "says"), [
-    (["--bytes", "much"], "--bytes"), (["--bytes", "0"], "a size is more than nothing"), (["--cpu", "0"], "a share of all CPU time"),
+    (["--bytes", "much"], "--bytes"), (["--bytes", "0"], "less than a single segment"), (["--cpu", "0"], "a share of all CPU time"),
     (["--cpu", "200%"], "a share of all CPU time"), (["--cpu", "lots"], "--cpu"), (["--for", "1s"], "--for"), (["--for", "1s="], "--for"),
     (["--for", "1d=5d"], "there is no tier '1d'"), (["--for", "1s=30d"], "longer sums are kept at least as long"),
     (["--for", "1h=9000000000d"], "100 years at most"), (["--for", "1s=-5d"], "--for"), (["--for", "=5d"], "there is no tier ''")])

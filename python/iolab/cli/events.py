@@ -34,7 +34,9 @@ def name_of(path: Path) -> str:
 
 def span_of(opened: Sequence[Trace | Recording], start: str | None, end: str | None) -> tuple[int | None, int | None]:
     """(from, until) in ns of `--from` and `--to`, on the clock of what was opened, all of it together."""
-    from ..statistics.times import parse_moment
+    from ..errors import UsageError
+    from ..statistics.times import is_after_start, parse_moment
+    from .record_words import lasting
 
     if start is None and end is None:
         return None, None
@@ -42,7 +44,13 @@ def span_of(opened: Sequence[Trace | Recording], start: str | None, end: str | N
     first, last = min(span[0] for span in spans), max(span[1] for span in spans)
     # ten minutes before the end of five minutes is all of them
     begin = None if start is None else max(first, parse_moment(start, first, last))
-    return begin, None if end is None else min(last + 1, parse_moment(end, first, last))
+    until = None if end is None else min(last + 1, parse_moment(end, first, last))
+    for flag, text, beyond in (("--from", start, begin is not None and begin > last), ("--to", end, until is not None and until <= first)):
+        if text is not None and beyond and first < last:
+            before = f"; -{text.strip()} is before the end" if is_after_start(text) else ""
+            raise UsageError(f"'{text}' is {'after the end' if flag == '--from' else 'before the start'} of what was recorded", where=flag,
+                             hint=f"it lasts {lasting((last - first) // 10**9)}{before}")
+    return begin, until
 
 
 def _span(events: Trace | Recording) -> tuple[int, int]:

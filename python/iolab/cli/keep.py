@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import Any, TypeVar
 
 import click
 
-from .options import PATH, bytes_of, format_option, seconds_of
+from .options import PATH, format_option, limit_of, seconds_of
 from .record_words import lasting
-from .telling import say, tell, tell_json
+from .telling import on_terminal, say, tell, tell_json
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Rows = Sequence[dict[str, Any]]
@@ -98,26 +99,52 @@ def resume(directory: Path, statistics: tuple[str, ...], style: str) -> None:
 @click.option("--before", metavar="WHEN", required=True, help="-30d (before the end) or 2026-03-01T12:00:05 (UTC).")
 @click.option("--tier", type=click.Choice(["1s", "1m", "1h"]), default="1h", show_default=True,
               help="The longest sums that go; shorter ones go with them.")
+@click.option("--yes", is_flag=True, help="Delete without asking. Needed where nobody can be asked.")
 @format_option("text", "json")
-def prune(directory: Path, statistics: tuple[str, ...], before: str, tier: str, style: str) -> None:
-    """Let go of what was kept before a moment; without a name, of all statistics. The events stay as they are.
+def prune(directory: Path, statistics: tuple[str, ...], before: str, tier: str, yes: bool, style: str) -> None:
+    """Delete what was kept before a moment; without a name, of all statistics. The events stay as they are.
 
-    With --tier 1s or 1m, the hour that is not over goes once it is: its longer sums are made of the shorter ones.
+    It says what would be deleted, and asks. With --tier 1s or 1m, the hour that is not over goes once it is: its longer sums are made of
+    the shorter ones.
     """
     from ..errors import UsageError
-    from ..statistics.kept.manage import listed
+    from ..statistics.kept.manage import listed, to_prune
     from ..statistics.kept.manage import prune as pruned
-    from ..statistics.times import parse_moment
+    from ..statistics.times import is_after_start, parse_moment
+
+    if is_after_start(before):
+        raise UsageError(f"'{before}' counts from the start of what was kept", where="--before",
+                         hint=f"write -{before.strip()} (before the end) or a moment such as 2026-03-01T12:00:05")
 
     ends = [(row["since_ns"], row["until_ns"]) for row in listed(directory) if row["until_ns"] is not None]
     if not ends:
         raise UsageError("nothing was kept yet", where=directory)
     moment = parse_moment(before, min(first for first, _ in ends), max(until for _, until in ends) - 1)
+    _agree(to_prune(directory, statistics, before_ns=moment, tier=tier), moment, yes)
     rows = pruned(directory, statistics, before_ns=moment, tier=tier)
     _changed(rows, style)
     if tier != "1h" and any(each["first_ns"] is not None and each["first_ns"] < moment - 60 * _SECOND
                             for row in rows if row["state"] != "pending" for each in row["tiers"] if each["tier"] == tier):
         say("note: of the hour that is not over what is kept by the second stays until its minutes and hours are made of it")
+
+
+def _agree(deleted: Sequence[tuple[str, str, int, int]], moment: int, yes: bool) -> None:
+    """Say what is to be deleted, and ask unless `yes`. Abort where the answer is no, UsageError where nobody can be asked."""
+    from ..errors import UsageError
+
+    if not deleted:
+        say(f"nothing was kept before {_when(moment)}")
+        return
+    say(f"{'deletes' if yes else 'would delete'} what was kept before {_when(moment)}:")
+    for name in dict.fromkeys(each[0] for each in deleted):
+        spans = (f"{lasting(max(0, until - first) // _SECOND)} by {tier}" for each, tier, first, until in deleted if each == name)
+        say(f"  {name}: {', '.join(spans)}")
+    if yes:
+        return
+    if not (sys.stdin.isatty() and on_terminal()):
+        raise UsageError("nothing was deleted: nobody can be asked", where="keep prune", hint="--yes deletes without asking")
+    if not click.confirm("Delete it?", err=True):
+        raise click.Abort
 
 
 @command.command()
@@ -149,7 +176,7 @@ def limits(directory: Path, size: str | None, share: str | None, ages: tuple[str
 
     wanted: Wanted = {}
     if size is not None:
-        wanted["bytes"] = None if size == "none" else bytes_of(size, "--bytes")
+        wanted["bytes"] = None if size == "none" else limit_of(size, "--bytes")
     if share is not None:
         wanted["cpu_share"] = None if share == "none" else _share(share)
     if ages:

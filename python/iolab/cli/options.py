@@ -67,6 +67,17 @@ def seconds_of(text: str, flag: str) -> float:
     return seconds
 
 
+def limit_of(text: str, flag: str) -> int:
+    """A size up to which something is kept, and beyond which it is deleted; UsageError names the flag, also where a unit was forgotten."""
+    from ..errors import UsageError
+    from ..recording.writer import SEAL_BYTES
+
+    size = bytes_of(text, flag)
+    if text.strip().isdigit() and size < SEAL_BYTES:
+        raise UsageError(f"'{text}' is {size} bytes, less than a single segment", where=flag, hint=f"write a unit, such as {text.strip()}g")
+    return size
+
+
 def bytes_of(text: str, flag: str) -> int:
     """A size as users write it; UsageError names the flag."""
     from ..errors import UsageError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from .options import PATH, bytes_of, output_option, seconds_of
+from .options import PATH, bytes_of, limit_of, output_option, seconds_of
 from .record_words import budget_text, kept_text, live_line, summary_lines
 from .telling import on_terminal, redraw, say
 
@@ -200,7 +200,7 @@ def _retention(keep: str | None, keep_for: str | None) -> Retention:
     from ..recorder.settings import Retention
 
     default = Retention()
-    size = default.bytes if keep is None else None if keep == "all" else bytes_of(keep, "--keep")
+    size = default.bytes if keep is None else None if keep == "all" else limit_of(keep, "--keep")
     age = default.age_s if keep_for is None else None if keep_for == "ever" else seconds_of(keep_for, "--keep-for")
     return Retention(size, age)
 

@@ -23,6 +23,11 @@ def parse_duration(text: str) -> int:
     return parse_whole(re.sub(r"(?<=[\d\s])m$", "min", words), "time")
 
 
+def is_after_start(text: str) -> bool:
+    """Whether a moment is written as a time after the start, such as `30s`."""
+    return re.fullmatch(r"[\d.]+\s*[a-zµ]*", text.strip()) is not None
+
+
 def parse_moment(text: str, first_ns: int, last_ns: int) -> int:
     """A moment in ns on the clock of events that lie from `first_ns` to `last_ns`.
 
@@ -33,7 +38,7 @@ def parse_moment(text: str, first_ns: int, last_ns: int) -> int:
     try:
         if words.startswith("-"):
             return last_ns + 1 - parse_duration(words[1:])
-        if re.fullmatch(r"[\d.]+\s*[a-zµ]*", words):
+        if is_after_start(words):
             return first_ns + parse_duration(words)
         day = datetime.fromtimestamp(first_ns // 10**9, UTC)
         if _CLOCK.fullmatch(words):

@@ -19,13 +19,13 @@ from ...recording.lock import take_lock
 from ..fields import near
 from ..intervals import SECOND
 from ..names import Statistic, parse, same
-from .definitions import Definition, Definitions, change, next_second
+from .definitions import Definition, Definitions, change, next_second, read_definitions
 from .keeper import Keeper, ahead_ns
 from .listing import listed
 from .places import TIERS
 from .state import read_state
 
-__all__ = ["add", "drop", "listed", "pause", "prune", "resume"]
+__all__ = ["add", "drop", "listed", "pause", "prune", "resume", "to_prune"]
 
 LONGEST = 1000
 """Characters of a statistic's name."""
@@ -93,17 +93,42 @@ def resume(directory: Path, names: Sequence[str] = (), *, wait_s: float = WAIT_S
 
 def prune(directory: Path, names: Sequence[str], *, before_ns: int, tier: str = TIERS[-1].name, wait_s: float = WAIT_S,
           work_s: float | None = None) -> list[dict[str, Any]]:
-    """Let go of what was kept before a moment, in a tier and those finer than it: "1s", "1m" or "1h" (everything)."""
-    places = [each.name for each in TIERS]
-    if tier not in places:
-        raise UsageError(f"there is no tier '{tier}'", hint=near(tier, places))
+    """Delete what was kept before a moment, in a tier and those finer than it: "1s", "1m" or "1h" (everything).
+
+    UsageError for a moment in the future: what is kept until then would be deleted as well.
+    """
+    must_be_past(directory, before_ns)
     floor = before_ns // SECOND * SECOND
-    floors = dict.fromkeys(places[:places.index(tier) + 1], floor)
+    floors = dict.fromkeys(_and_finer(tier), floor)
 
     def how(held: Definition) -> Definition:
         return replace(held, floors={**held.floors, **{name: max(at, held.floors.get(name, 0)) for name, at in floors.items()}})
 
     return _each(directory, names, (wait_s, work_s), how)
+
+
+def to_prune(directory: Path, names: Sequence[str], *, before_ns: int, tier: str = TIERS[-1].name) -> list[tuple[str, str, int, int]]:
+    """What `prune` would delete: (statistic, tier, from, until) in ns, without what is empty."""
+    must_be_past(directory, before_ns)
+    definitions = read_definitions(directory) or Definitions()
+    held, tiers = _found(directory, names, definitions), _and_finer(tier)
+    return [(row["statistic"], each["tier"], each["first_ns"], min(each["until_ns"], before_ns // SECOND * SECOND))
+            for row in listed(directory) if row["statistic"] in held for each in row["tiers"]
+            if each["tier"] in tiers and each["first_ns"] is not None and each["first_ns"] < before_ns // SECOND * SECOND]
+
+
+def must_be_past(directory: Path, before_ns: int) -> None:
+    """UsageError for a moment that is yet to come on the recording's clock."""
+    if before_ns > now_of(directory) + SECOND:
+        raise UsageError("the moment lies in the future: nothing would be kept until then", where=directory,
+                         hint="-30d is 30 days before the end; a moment is written 2026-03-01T12:00:05")
+
+
+def _and_finer(tier: str) -> list[str]:
+    places = [each.name for each in TIERS]
+    if tier not in places:
+        raise UsageError(f"there is no tier '{tier}'", hint=near(tier, places))
+    return places[:places.index(tier) + 1]
 
 
 def drop(directory: Path, names: Sequence[str], *, wait_s: float = WAIT_S, work_s: float | None = None) -> list[dict[str, Any]]:
