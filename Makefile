@@ -65,10 +65,17 @@ demo: setup ## Run studies/quickstart.toml with real fio, print the comparison, 
 	$(IOLAB) report results/quickstart -o results/quickstart/report.html
 
 .PHONY: test
-test: setup $(STAMPS)/browser $(STAMPS)/filesystems ## Run every test that this machine can run; what is left out is printed with its reason
+test: setup $(STAMPS)/browser $(STAMPS)/filesystems ## Run every test that this machine can run; what is skipped is printed with its reason
 	cargo test --quiet --workspace --exclude iolab-py
 	scripts/with-node npm --prefix web run --silent test
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n auto --dist loadfile -m "not real" --durations=20
+	$(PYTHON) -m pytest -m real --durations=20
+
+.PHONY: fast
+fast: setup ## The loop while writing: lint, types, and the tests that need no root, fio, browser or network and take little time
+	$(VENV)/bin/ruff check --quiet .
+	$(VENV)/bin/mypy
+	$(PYTHON) -m pytest -q -n auto --dist loadfile -m "not real and not slow"
 
 # Two cores that emulate a CPU need their time: half an hour from nothing, a few minutes once the image is there.
 RIG := rig-test

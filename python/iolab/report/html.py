@@ -84,9 +84,7 @@ def bundle_file(name: str) -> str:
     try:
         return file.read_text("utf-8")
     except OSError:
-        raise IolabError(
-            "the report's page has not been built", where=str(file), hint="make setup builds it (or: make web)"
-        ) from None
+        raise IolabError("the report's page has not been built", where=str(file), hint="run make setup in the clone") from None
 
 
 def json_element(name: str, text: str) -> str:
