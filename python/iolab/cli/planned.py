@@ -30,8 +30,8 @@ def plan_lines(plan: Preview) -> Iterator[str]:
         yield _target_line(target)
     overwritten = [text for target in plan.targets for text in target.destroys]
     yield "overwrites: " + (f"{'; '.join(dict.fromkeys(overwritten))} (needs --destructive)" if overwritten else "nothing")
-    if plan.problem is not None:
-        yield f"can't be done here now: {plan.problem}"
+    for problem in plan.problems:
+        yield f"can't be done here now: {problem}"
     if plan.no_profiles is not None:
         yield f"profiles would be left out: {plan.no_profiles}"
     if commands:

@@ -52,7 +52,8 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
               help="Where to measure: rig:NAME, USER@HOST[:PORT] by ssh, or local, the default; repeatable: side by side. "
                    "With --resume: where it was begun.")
 @click.option("--a-a", "again", is_flag=True, help="Measure the baseline twice, again as <baseline>-again: what shows there is noise.")
-@click.option("--dry-run", is_flag=True, help="Print the plan, and what would be overwritten; do nothing.")
+@click.option("--dry-run", is_flag=True,
+              help="Print the plan, what would be overwritten, and what would be refused here now (exit code 1 then); do nothing.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="How --dry-run prints.")
 @click.option("--resume", is_flag=True, help="Go on with results that are there: run what is missing.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
@@ -85,7 +86,7 @@ def command(study: Path, output: Path | None, only: tuple[str, ...], variants: t
             return _on_one(study, output, next(iter(hosts.values())), how, dry_run, style, trust)
         studies, ends = run_hosts.loaded_on(study, hosts, how)
         if dry_run:
-            return run_hosts.print_plans(studies, ends, place, style, hosts)
+            return run_hosts.print_plans(studies, ends, place, style, hosts, how)
         return run_hosts.run_all(study, studies, ends, place, hosts, how, lambda loaded: _agreed(loaded, trust))
 
 
@@ -96,8 +97,7 @@ def _on_one(study: Path, output: Path | None, host: Host, how: How, dry_run: boo
 
     loaded = load_study(study, how.changes, host=host)
     if dry_run:
-        _print_plan(loaded, output, style, host)
-        return 0
+        return _print_plan(loaded, output, style, host, how)
     trusted = _agreed(loaded, trust)
 
     from .progress import Bar
@@ -112,16 +112,18 @@ def _on_one(study: Path, output: Path | None, host: Host, how: How, dry_run: boo
     return RunError.exit_code if outcome.failed else 0
 
 
-def _print_plan(study: Study, output: Path | None, style: str, host: Host) -> None:
+def _print_plan(study: Study, output: Path | None, style: str, host: Host, how: How) -> int:
+    """0, or 1 where it couldn't be done here now."""
     from ..run.dry_run import preview
     from .planned import plan_lines
 
-    plan = preview(study, output if output is not None else Path("results") / study.name, host)
+    plan = preview(study, output if output is not None else Path("results") / study.name, host, how.permissions)
     if style == "json":
         tell_json(plan.as_data())
     else:
         for line in plan_lines(plan):
             tell(line)
+    return 1 if plan.problems else 0
 
 
 def _agreed(study: Study, trust: bool) -> bool:

@@ -60,13 +60,15 @@ def loaded_on(study: Path, hosts: Mapping[str, Host], how: How) -> tuple[dict[st
 
 
 def print_plans(studies: Mapping[str, Study], ends: Mapping[str, IolabError], output: Path, style: str,
-                hosts: Mapping[str, Host]) -> int:
-    """What would be done on each host; the worst exit code."""
+                hosts: Mapping[str, Host], how: How) -> int:
+    """What would be done on each host; the worst exit code, at least 1 where it couldn't be done on one of them now."""
     from ..run.dry_run import preview
 
     plans: dict[str, Any] = {}
+    refused = False
     for name, study in studies.items():
-        plan = preview(study, output / name, hosts[name])
+        plan = preview(study, output / name, hosts[name], how.permissions)
+        refused |= bool(plan.problems)
         plans[name] = plan.as_data()
         if style == "text":
             tell(f"{name}:")
@@ -74,7 +76,7 @@ def print_plans(studies: Mapping[str, Study], ends: Mapping[str, IolabError], ou
                 tell(f"  {line}" if line else "")
     if style == "json":
         tell_json({"schema": 1, "kind": "plans", "hosts": plans})
-    return _told(ends)
+    return max(_told(ends), int(refused))
 
 
 def run_all(study: Path, studies: Mapping[str, Study], ends: Mapping[str, IolabError], output: Path, hosts: Mapping[str, Host],

@@ -1,8 +1,9 @@
-"""What a study would do, without doing any of it: nothing is written, opened or started but `fio --parse-only`, and perf for a
-moment where profiles are wanted."""
+"""What a study would do, and whether it could, without doing any of it: nothing is written, and nothing is started but commands that only
+tell (`fio --parse-only`, `wipefs --no-act`), and perf for a moment where profiles are wanted."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ from ..hosts.base import Host
 from ..hosts.local import LocalHost
 from ..study.load import Study
 from ..study.plan import Plan, plan_runs
+from ..targets.base import NOTHING_ALLOWED, Permissions
+from ..targets.commands import refusals
+from ..targets.space import existing
 from .equipment import Equipment
 
 
@@ -39,7 +43,7 @@ class Preview:
 
     Attributes:
         plan: the runs in order, with the estimate; commands take time on top that nobody knows beforehand.
-        problem: why it couldn't be done here now, such as a missing program; None where nothing is known.
+        problems: why it couldn't be done here now, such as a missing program or too little room; all that is known.
         no_profiles: why the runs that are made for profiles would be left out; None where there are none or they would be made.
     """
 
@@ -47,7 +51,7 @@ class Preview:
     directory: Path
     plan: Plan
     targets: tuple[TargetPreview, ...]
-    problem: str | None
+    problems: tuple[str, ...]
     no_profiles: str | None = None
 
     def as_data(self) -> dict[str, Any]:
@@ -59,22 +63,27 @@ class Preview:
             "targets": [{"kind": target.kind, "options": dict(target.options), "room_bytes": target.room_bytes,
                          "destroys": list(target.destroys)} for target in self.targets],
             "commands": [{"place": place, "command": command.text} for place, command in self.study.commands],
-            "problem": self.problem, "no_profiles": self.no_profiles,
+            "problem": "; ".join(self.problems) or None, "problems": list(self.problems), "no_profiles": self.no_profiles,
             "runs": [{"number": run.number, "block": run.block, "variant": run.cell.variant, "factors": dict(run.cell.factors),
                       "profile": run.profile, "seconds": seconds}
                      for run, seconds in zip(self.plan.runs, self.plan.run_seconds, strict=True)],
         }
 
 
-def preview(study: Study, directory: Path, host: Host | None = None) -> Preview:
+def _check_place(host: Host, directory: Path) -> None:
+    """RunError where the results can't be written."""
+    place = existing(host, str(directory.absolute()))
+    if not os.access(place, os.W_OK):
+        raise RunError("can't be written to", where=place, hint="choose another directory with -o")
+
+
+def preview(study: Study, directory: Path, host: Host | None = None, permissions: Permissions = NOTHING_ALLOWED) -> Preview:
     """Lay the study out and ask its plugins, touching nothing."""
     where = host or LocalHost()
-    equipment = Equipment(study, where, SystemClock(), directory, lambda text: None)
-    try:
-        equipment.tools()
-        problem = None
-    except RunError as error:
-        problem = str(error)
+    equipment = Equipment(study, where, SystemClock(), directory, lambda text: None, permissions)
+    problems = equipment.problems()
+    if isinstance(where, LocalHost):
+        problems += refusals(lambda: _check_place(where, directory))
     cells = {id(equipment.target(cell)): cell for cell in study.cells}
     targets = []
     for target in equipment.targets:
@@ -84,4 +93,4 @@ def preview(study: Study, directory: Path, host: Host | None = None) -> Preview:
                                      target.destroys()))
     no_profiles = None if equipment.profiler is None else equipment.profiler.problem()
     plan = plan_runs(study, equipment.seconds, profiles=no_profiles is None)
-    return Preview(study, directory, plan, tuple(targets), problem, no_profiles)
+    return Preview(study, directory, plan, tuple(targets), tuple(problems), no_profiles)

@@ -9,6 +9,7 @@ from typing import cast
 
 from .. import registry
 from ..clock import Clock
+from ..errors import RunError
 from ..hosts.base import Host
 from ..hosts.mirror import scratch_on
 from ..sources.base import Source
@@ -17,6 +18,9 @@ from ..study.cells import Cell
 from ..study.load import Study
 from ..study.plan import run_seconds
 from ..targets.base import NOTHING_ALLOWED, Permissions, Target
+from ..targets.commands import refusals
+from ..targets.mounts import mount_of
+from ..units import format_quantity
 from ..workloads.base import Workload
 from .profiling import Profiler
 from .recording import StudyRecorder, Wanted
@@ -104,6 +108,33 @@ class Equipment:
     def room(self, target: Target) -> int:
         """Largest room that a cell of the target asks for, in bytes."""
         return max(self.workload(cell).load().space_bytes for cell in self._study.cells if self.target(cell) is target)
+
+    def problems(self) -> list[str]:
+        """All by which a run would be refused as things are, in words: tools and jobs, each target, the room of all together."""
+        found = refusals(self.tools)
+        for target in self.targets:
+            found += target.problems(self.room(target))
+        found += refusals(self.check_images)
+        return list(dict.fromkeys(found))
+
+    def check_images(self) -> None:
+        """RunError where the loop files of all targets don't fit together into a file system; each has its own from the start."""
+        wanted: dict[str, tuple[str, int]] = {}
+        try:
+            info = self._host.read_text("/proc/self/mountinfo")
+        except OSError:
+            return
+        for place, size in filter(None, (target.images() for target in self.targets)):
+            mount = mount_of(info, self._host.resolve(place))
+            if mount is not None and self._host.is_directory(place):
+                before = wanted.get(mount.point, (place, 0))
+                wanted[mount.point] = (before[0], before[1] + size)
+        for point, (place, size) in wanted.items():
+            free = self._host.free_bytes(place)
+            if free < size:
+                raise RunError(f"loop files of {format_quantity(size, 'B', 3)} are asked for by {len(self.targets)} targets, "
+                               f"{format_quantity(free, 'B', 3)} is free", where=point,
+                               hint="lower target.loop.size, sweep fewer levels of the target, or name a roomier target.loop.directory")
 
     def seconds(self, cell: Cell) -> float:
         """Estimated wall time of one run of the cell; a set of files takes what its bytes take."""

@@ -147,7 +147,7 @@ class Executor:
     def _load(self, setting: RunSetting, load: Load, place: Place) -> RunEnd:
         runner = LoadRunner(self._host, self._clock, self._interrupts, self._starts, self._noticed)
         job = setting.workload.job(place)
-        if setting.target.cold():
+        if setting.target.cold() or load.layout_first:
             layout = self._lay_out(runner, setting, place)
             if layout.status != "finished":
                 return layout
@@ -174,11 +174,11 @@ class Executor:
         return replace(end, window=window, place=place, recording=recording)
 
     def _lay_out(self, runner: LoadRunner, setting: RunSetting, place: Place) -> RunEnd:
-        """For a cold start the files are laid out by a job of its own, then put out of memory."""
+        """Files are laid out by a job of its own, and for a cold start put out of memory then."""
         end, layout = RunEnd("finished"), setting.workload.layout(place)
         if layout is not None:
             end = runner.lay_out(setting.directory, layout)
-        if end.status == "finished":
+        if end.status == "finished" and setting.target.cold():
             setting.target.chill()
         return end
 

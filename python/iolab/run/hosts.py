@@ -14,6 +14,7 @@ from ..results.hosts import Hosts, read_hosts, write_hosts
 from ..results.lock import check_free
 from ..results.manifest import FILE as MANIFEST_FILE
 from ..study.adapt import Changes
+from ..targets.base import Permissions
 from .interrupts import Interrupts, SameInterrupts
 from .progress import ProgressListener
 from .study import run_study
@@ -32,6 +33,11 @@ class How:
     destructive: bool = False
     force: bool = False
     trusted: bool = False
+
+    @property
+    def permissions(self) -> Permissions:
+        """As targets take it."""
+        return Permissions(self.destructive, self.force)
 
 
 def run_on_hosts(path: Path, output: Path, hosts: Mapping[str, Host], listeners: Mapping[str, ProgressListener], how: How,

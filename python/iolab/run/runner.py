@@ -89,6 +89,7 @@ class StudyRunner:
             return self._nothing_to_do(plan, past)
         with ExitStack() as stack:
             tools = self._equipment.tools()
+            self._equipment.check_images()
             head = stack.enter_context(ExitStack())
             if not past.begun:
                 # where it is done is on record before anything is made over there, and until all of that is gone

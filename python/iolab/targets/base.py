@@ -64,6 +64,17 @@ class Target(Protocol):
         """What a study on it would overwrite, in words; none where it writes only to what it makes. Touches nothing, needs no `open`."""
         ...
 
+    def problems(self, needed_bytes: int) -> tuple[str, ...]:
+        """Everything by which `open` would refuse as things are, in words, as far as it shows without making anything.
+
+        That the user's leave to overwrite a device is missing is no problem: `destroys` says what it takes.
+        """
+        ...
+
+    def images(self) -> tuple[str, int] | None:
+        """Directory and bytes of the loop files that `open` would make; None where it makes none. Touches nothing, needs no `open`."""
+        ...
+
     def open(self, needed_bytes: int) -> None:
         """Check the target and make it ready; RunError where it isn't fit or lacks room for `needed_bytes`."""
         ...

@@ -12,7 +12,7 @@ from pydantic import Field
 from ..errors import RunError
 from ..hosts.base import Host
 from ..units import format_quantity
-from .commands import do
+from .commands import do, need_root
 
 CacheOption = Annotated[Literal["warm", "cold"], Field(
     description="cold: files are laid out first and put out of memory before every run (needs root); warm: runs begin as they come")]
@@ -20,6 +20,31 @@ CacheOption = Annotated[Literal["warm", "cold"], Field(
 _DROP = "sync && echo 3 > /proc/sys/vm/drop_caches"  # Documentation/admin-guide/sysctl/vm.rst: page cache, dentries, inodes
 _TOLERATED = 0.01
 """Share of the files that may stay resident, such as a page that another process reads."""
+
+
+IN_MEMORY = {"tmpfs", "ramfs"}
+"""File systems whose files are nowhere but in memory."""
+
+
+def check_may_be_cold(host: Host, kind: str, where: str) -> None:
+    """RunError where no cold cache can be had at all: not on a file system in memory, not without root or fincore(1)."""
+    check_on_disk(kind, where)
+    need_root(host, "a cold cache")
+    check_fincore(host)
+
+
+def check_on_disk(kind: str, where: str) -> None:
+    """RunError where a cold cache is asked for on a file system in memory."""
+    if kind in IN_MEMORY:
+        raise RunError(f"is on {kind}, which keeps its files in memory: there is no cold cache", where=where,
+                       hint="measure on a disk, or leave target.cache = \"cold\" out")
+
+
+def check_fincore(host: Host) -> None:
+    """RunError where fincore(1) is missing."""
+    if host.which("fincore") is None:
+        raise RunError("fincore is missing, so that a cold cache can't be told from a warm one", where=host.name,
+                       hint="install it: apt install util-linux-extra or util-linux (Debian, Ubuntu), dnf install util-linux (Fedora)")
 
 
 def drop_caches(host: Host) -> None:
@@ -30,9 +55,7 @@ def drop_caches(host: Host) -> None:
 
 def check_cold(host: Host, *paths: str) -> None:
     """RunError where more than 1 % of the files below the paths is still in memory (fincore(1), which reads no data itself)."""
-    if host.which("fincore") is None:
-        raise RunError("fincore is missing, so that a cold cache can't be told from a warm one", where=host.name,
-                       hint="install it: apt install util-linux-extra or util-linux (Debian, Ubuntu), dnf install util-linux (Fedora)")
+    check_fincore(host)
     resident = size = 0
     for path in paths:
         answer = do(host, ["find", path, "-type", "f", "-size", "+0", "-exec", "fincore", "--bytes", "--raw", "--noheadings",

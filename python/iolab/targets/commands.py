@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..errors import RunError
 from ..hosts.base import Completed, Host
@@ -31,6 +31,17 @@ def tried(host: Host, command: Sequence[str], *, timeout: float = PATIENCE) -> b
 def pause(host: Host, seconds: float = 0.1) -> None:
     """Let a little of the host's time pass, for whatever holds a device to let go of it."""
     tried(host, ["sleep", f"{seconds:g}"])
+
+
+def refusals(*checks: Callable[[], object]) -> list[str]:
+    """What each of some checks refuses by a RunError, in words, once each; all of them are made."""
+    found: dict[str, None] = {}
+    for check in checks:
+        try:
+            check()
+        except (RunError, OSError) as error:
+            found[str(error)] = None
+    return list(found)
 
 
 def need_root(host: Host, what: str) -> None:

@@ -13,7 +13,7 @@ from ..hosts.place import Place
 from ..units import format_quantity
 from .base import NOTHING_ALLOWED, Permissions, RunContext
 from .cache import CacheOption, drop_caches
-from .commands import do
+from .commands import do, need_root, refusals
 from .disks import DiskOptions, Disks
 from .made import Made
 
@@ -43,6 +43,19 @@ class DeviceTarget:
     def destroys(self) -> tuple[str, ...]:
         """The user's devices that would be overwritten."""
         return tuple(f"everything on {name}" for name in self._disks.destroys())
+
+    def problems(self, needed_bytes: int) -> tuple[str, ...]:
+        """Whether the devices are there, may be had, and are large enough."""
+        loop, checks = self._options.loop, self._disks.checks()
+        if loop is not None:
+            checks.append(lambda: self._check_size(needed_bytes, loop.size * loop.count))
+        if self.cold():
+            checks.append(lambda: need_root(self._host, "a cold cache"))
+        return tuple(refusals(lambda: need(self._host, "blockdev", "util-linux"), *checks))
+
+    def images(self) -> tuple[str, int] | None:
+        """The loop files."""
+        return self._disks.images()
 
     def open(self, needed_bytes: int) -> None:
         """Check the devices, or make and attach them; look at their size."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar, NoReturn
 
 from pydantic import Field, field_validator
 
@@ -14,12 +14,13 @@ from ..hosts.options import Options
 from ..hosts.place import Place
 from ..units import format_quantity
 from .base import NOTHING_ALLOWED, Permissions, RunContext
-from .cache import CacheOption, check_cold, drop_caches
+from .cache import CacheOption, check_cold, check_may_be_cold, check_on_disk, drop_caches
+from .commands import refusals
 from .devices import Backing, backing, device_facts
 from .disks import make_recorded
 from .made import Made, elsewhere
 from .mounts import Mount, mount_of
-from .space import survey, usage, write_back
+from .space import check_writable, existing, survey, usage, write_back
 
 RESERVE = 0.05
 """Share on top of what a workload asks for: file systems need room for themselves."""
@@ -66,6 +67,22 @@ class DirectoryTarget:
         """Nothing: it writes to a directory of its own."""
         return ()
 
+    def problems(self, needed_bytes: int) -> tuple[str, ...]:
+        """Whether the directory is there and may be written to, has room, and can be cold."""
+        named = self._options.path
+        place = self._host.resolve(named) if named is not None else existing(self._host, self._scratch)
+        if named is not None and not self._host.is_directory(place):
+            return tuple(refusals(lambda: self._refuse_missing(named)))
+        mount = self._mount_at(place)
+        checks: list[Callable[[], object]] = [lambda: check_writable(self._host, place),
+                                              lambda: self._check_room(needed_bytes, place, mount)]
+        if self.cold():
+            checks.append(lambda: check_may_be_cold(self._host, mount.kind if mount else "", place))
+        return tuple(refusals(*checks))
+
+    def images(self) -> None:
+        """None."""
+
     def open(self, needed_bytes: int) -> None:
         """Make the study's own directory, look at what is behind it, and check the room."""
         try:
@@ -74,19 +91,17 @@ class DirectoryTarget:
         except OSError as error:
             raise RunError(f"can't be written to: {error.strerror or error}", where=self._options.path or self._scratch,
                            hint="name a directory of yours as target.path") from None
-        try:
-            self._mount = mount_of(self._host.read_text("/proc/self/mountinfo"), real)
-        except OSError:
-            self._mount = None
+        self._mount = self._mount_at(real)
         self._backing = (Backing((), "the host doesn't tell its mounts") if self._mount is None
                          else backing(self._host, self._mount))
-        self._check_room(needed_bytes)
+        self._check_room(needed_bytes, self._base, self._mount)
         if self.cold():
+            check_on_disk(self._mount.kind if self._mount else "", self._base)
             drop_caches(self._host)
 
     def begin(self, context: RunContext) -> Place:
         """A fresh directory named after the run."""
-        self._check_room(context.needed_bytes)
+        self._check_room(context.needed_bytes, str(self._base), self._mount)
         path = self._path_of(context.run)
         try:
             self._host.make_directory(path)
@@ -162,26 +177,33 @@ class DirectoryTarget:
             return self._scratch
         path = self._host.resolve(self._options.path)
         if not self._host.is_directory(path):
-            raise RunError("is no directory", where=self._options.path,
-                           hint="make it first, or leave target.path out to measure under the results directory")
+            self._refuse_missing(self._options.path)
         base = elsewhere(path)
         make_recorded(self._host, self._made, base)
         return base
+
+    def _refuse_missing(self, path: str) -> NoReturn:
+        raise RunError("is no directory", where=path, hint="make it first, or leave target.path out to measure under the results directory")
+
+    def _mount_at(self, path: str) -> Mount | None:
+        try:
+            return mount_of(self._host.read_text("/proc/self/mountinfo"), path)
+        except OSError:
+            return None
 
     def _path_of(self, run: str) -> str:
         if self._base is None:
             raise RunError("the target is not open")
         return f"{self._base}/{run}"
 
-    def _check_room(self, needed_bytes: int) -> None:
-        where = str(self._base)
+    def _check_room(self, needed_bytes: int, where: str, mount: Mount | None) -> None:
         try:
             free = self._host.free_bytes(where)
         except OSError as error:
             raise RunError(f"is gone: {error.strerror or error}", where=where) from None
         needed = round(needed_bytes * (1 + RESERVE))
         if free < needed:
-            place = f"{self._mount.kind} at {self._mount.point}" if self._mount else where
+            place = f"{mount.kind} at {mount.point}" if mount else where
             raise RunError(f"the workload asks for {format_quantity(needed_bytes, 'B', 3)} (size x jobs), {place} has "
                            f"{format_quantity(free, 'B', 3)} free", where=where,
                            hint="lower size or numjobs, or name a roomier directory as target.path")

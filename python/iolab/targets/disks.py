@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
@@ -12,10 +14,11 @@ from ..hosts.facts import Facts
 from ..hosts.options import OptionProblem, Options, problems_error
 from .base import Permissions
 from .devices import device_facts
-from .loops import Loop, LoopOptions, check_fit, check_loop, make_loops
+from .loops import Loop, LoopOptions, check_fit, check_loop, check_loop_room, make_loops
 from .made import Made, elsewhere
 from .mounts import mount_of
 from .safety import Device, check_may_overwrite, check_unused, find_device
+from .space import existing
 
 
 def _names(value: Any) -> Any:
@@ -72,6 +75,25 @@ class Disks:
     def destroys(self) -> tuple[str, ...]:
         """The user's devices that would be overwritten."""
         return (self._options.device or ()) if self._writes else ()
+
+    def checks(self) -> list[Callable[[], object]]:
+        """What `open` would check, each as something that raises RunError; leave to overwrite is taken as given."""
+        loop = self._options.loop
+        if loop is not None:
+            place = existing(self._host, self._scratch) if loop.directory is None else loop.directory
+            return [lambda: check_fit(self._host, loop), lambda: check_loop_room(self._host, place, loop.size * loop.count)]
+
+        def devices() -> None:
+            found = tuple(find_device(self._host, name) for name in self._options.device or ())
+            if self._writes:
+                check_may_overwrite(self._host, found, replace(self._permissions, destructive=True), self._results)
+
+        return [devices]
+
+    def images(self) -> tuple[str, int] | None:
+        """Where the loop files would be made, or the nearest directory above, and their bytes."""
+        loop = self._options.loop
+        return None if loop is None else (existing(self._host, loop.directory or self._scratch), loop.size * loop.count)
 
     def open(self, scratch_made: bool) -> None:
         """Check or make the devices. `scratch_made`: whether the target's scratch directory is there already."""

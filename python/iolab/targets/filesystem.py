@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -13,8 +13,8 @@ from ..hosts.options import Options
 from ..hosts.place import Place
 from ..units import format_quantity
 from .base import NOTHING_ALLOWED, Permissions, RunContext
-from .cache import check_cold, drop_caches
-from .commands import do, need_root, pause, tried
+from .cache import check_cold, check_fincore, drop_caches
+from .commands import do, need_root, pause, refusals, tried
 from .disks import Disks, make_recorded
 from .filesystem_options import FilesystemOptions
 from .made import Made
@@ -50,15 +50,18 @@ class FilesystemTarget:
         """The user's devices that would be overwritten."""
         return tuple(f"everything on {name}, by mkfs.{self._options.fs}" for name in self._disks.destroys())
 
+    def problems(self, needed_bytes: int) -> tuple[str, ...]:
+        """Whether there are leave, tools, devices and room."""
+        return tuple(refusals(*self._checks(needed_bytes), *self._disks.checks()))
+
+    def images(self) -> tuple[str, int] | None:
+        """The loop files."""
+        return self._disks.images()
+
     def open(self, needed_bytes: int) -> None:
         """Check tools, leave and devices; make the file system once and look at it."""
-        fs = self._options.fs
-        need_root(self._host, "making and mounting a file system")
-        need(self._host, f"mkfs.{fs}", PACKAGES[fs])
-        if fs == "btrfs":
-            need(self._host, "btrfs", PACKAGES[fs])
-        if self._options.loop is not None:
-            self._check_room(needed_bytes, self._options.loop.size * self._options.loop.count, "target.loop")
+        for check in self._checks(needed_bytes):
+            check()
         make_recorded(self._host, self._made, self._scratch)
         self._disks.open(scratch_made=True)
         self._host.make_directory(self._point)
@@ -145,6 +148,18 @@ class FilesystemTarget:
         found.fingerprint["filesystem"] = f"{mkfs} ({mounted})"
         if self._version:
             found.fingerprint["mkfs"] = self._version
+        return found
+
+    def _checks(self, needed_bytes: int) -> list[Callable[[], object]]:
+        fs, loop = self._options.fs, self._options.loop
+        found: list[Callable[[], object]] = [lambda: need_root(self._host, "making and mounting a file system"),
+                                             lambda: need(self._host, f"mkfs.{fs}", PACKAGES[fs])]
+        if fs == "btrfs":
+            found.append(lambda: need(self._host, "btrfs", PACKAGES[fs]))
+        if loop is not None:
+            found.append(lambda: self._check_room(needed_bytes, loop.size * loop.count, "target.loop"))
+        if self.cold():
+            found.append(lambda: check_fincore(self._host))
         return found
 
     def _make(self) -> None:

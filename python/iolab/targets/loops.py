@@ -65,15 +65,21 @@ def make_loops(host: Host, directory: str, options: LoopOptions) -> tuple[Loop, 
 
     The caller removes them through that record, also after an error here.
     """
-    whole = options.size * options.count
-    free = host.free_bytes(directory)
-    if free < whole:
-        raise RunError(f"loop files of {format_quantity(whole, 'B', 3)} are asked for, {format_quantity(free, 'B', 3)} is free",
-                       where=directory, hint="lower target.loop.size or count, or name a roomier target.loop.directory")
+    check_loop_room(host, directory, options.size * options.count)
     images = [f"{directory}/{IMAGES}{number}.img" for number in range(options.count)]
     for image in images:
         _make_image(host, image, options)
     return tuple(_attach(host, image, options) for image in images)
+
+
+def check_loop_room(host: Host, directory: str, whole: int) -> None:
+    """RunError where the files that are to be made in a directory don't fit; holes count as well, for runs fill them."""
+    if not host.is_directory(directory):
+        raise RunError("is no directory", where=directory, hint="make it first, or leave target.loop.directory out")
+    free = host.free_bytes(directory)
+    if free < whole:
+        raise RunError(f"loop files of {format_quantity(whole, 'B', 3)} are asked for, {format_quantity(free, 'B', 3)} is free",
+                       where=directory, hint="lower target.loop.size or count, or name a roomier target.loop.directory")
 
 
 def check_loop(host: Host, loop: Loop) -> None:

@@ -49,6 +49,19 @@ class Usage:
     data: int
 
 
+def existing(host: Host, path: str) -> str:
+    """A path, or the nearest directory above it that is there."""
+    while path not in ("", "/") and not host.is_directory(path):
+        path = path.rpartition("/")[0]
+    return path or "/"
+
+
+def check_writable(host: Host, path: str) -> None:
+    """RunError where a directory may not be written to; test(1) asks the kernel, so that a read-only mount counts."""
+    if host.which("test") is not None and host.run(["test", "-w", path]).exit_code:
+        raise RunError("can't be written to", where=path, hint="name a directory of yours as target.path")
+
+
 def usage(host: Host, kind: str, point: str) -> Usage:
     """The books of a mounted file system; write everything back first, else they lag.
 

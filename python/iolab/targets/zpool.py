@@ -6,6 +6,7 @@ import contextlib
 import fnmatch
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from ..errors import RunError
@@ -16,7 +17,7 @@ from ..hosts.place import Place
 from ..units import format_quantity
 from .base import NOTHING_ALLOWED, Permissions, RunContext
 from .cache import drop_caches
-from .commands import do, need_root, tried
+from .commands import do, need_root, refusals, tried
 from .devices import device_facts
 from .disks import make_recorded
 from .made import Made
@@ -57,6 +58,20 @@ class ZpoolTarget:
         """The user's devices that would be overwritten."""
         named = self._options.devices or tuple(word for word in self._layout.literal if word.startswith("/"))
         return tuple(f"everything on {name} (as far as the layout takes them), by zpool create" for name in named)
+
+    def problems(self, needed_bytes: int) -> tuple[str, ...]:
+        """Whether there are leave, tools, the build and the devices."""
+
+        def devices() -> None:
+            found = tuple(find_device(self._host, name) for name in self._chosen())
+            check_may_overwrite(self._host, found, replace(self._permissions, destructive=True), self._scratch.rpartition("/")[0] or "/")
+
+        return tuple(refusals(
+            lambda: need_root(self._host, "making a pool"), lambda: need(self._host, "zpool", "zfsutils-linux"),
+            lambda: need(self._host, "zfs", "zfsutils-linux"), lambda: check_build(self._host, self._options.build), devices))
+
+    def images(self) -> None:
+        """None."""
 
     def open(self, needed_bytes: int) -> None:
         """Check tools, leave, devices and builds. No pool is made yet."""

@@ -29,6 +29,7 @@ class Load:
             `sections` (of the job, where several), `steps` (of a load that rises; see `results.steps`), `files` (how many are gone
             through whole, which is what ends the run: `runtime` is only the longest that it may last), `notes`.
         layout_bytes: what is written out before the window, for estimates of time; None for all of `space_bytes`.
+        layout_first: whether `Workload.layout` shall run before the load in any case, as the load itself would take too long for it.
     """
 
     jobs: int
@@ -41,6 +42,7 @@ class Load:
     writes: bool = True
     facts: Mapping[str, Any] = field(default_factory=dict)
     layout_bytes: int | None = None
+    layout_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ class Workload(Protocol):
     def layout(self, place: Place) -> Job | None:
         """A job that makes the files that `job` will read, without measuring; None where there is nothing to lay out.
 
-        Run first, to its end, where the target's cache shall be cold (`Target.cold`); `Target.chill` follows, then `job`.
+        Run first, to its end, where the target's cache shall be cold (`Target.cold`), which `Target.chill` sees to then, and where
+        `Load.layout_first` asks for it; then `job`.
         """
         ...
 

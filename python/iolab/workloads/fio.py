@@ -19,7 +19,7 @@ from .fio_job import JOB_FILE, LAYOUT_FILE, LAYOUT_OUTPUT, OUTPUT_FILE, job_sect
 from .fio_jobfile import Section
 from .fio_model import FioOptions
 from .fio_names import KNOWN, RESERVED
-from .fio_options import depth, direction, job_text, laid_out, offered_iops, space_bytes
+from .fio_options import SMALL_BLOCK, depth, direction, job_text, laid_out, largest_block, offered_iops, space_bytes
 from .fio_sections import NAME, resolve
 from .fio_steps import DEVICES, as_data
 
@@ -106,7 +106,8 @@ class FioWorkload:
             jobs=max(jobs) if found.apart else sum(jobs), depth=max(depth(section.options) for section in sections),
             runtime=found.runtime, ramp=found.ramp, offered_iops=offered, space_bytes=max(spaces) if found.apart else sum(spaces),
             options=options, writes=any(direction(section.options) not in _ONLY_READ for section in sections), facts=facts,
-            layout_bytes=max(layouts) if found.apart else sum(layouts))
+            layout_bytes=max(layouts) if found.apart else sum(layouts),
+            layout_first=any(laid_out(section.options) and largest_block(section.options) < SMALL_BLOCK for section in sections))
 
     def job(self, place: Place) -> Job:
         """The job file and the command that runs it in the evidence directory."""

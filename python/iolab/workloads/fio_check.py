@@ -20,6 +20,7 @@ def check_jobs(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
 
     RunError names the first job that fio refuses.
     """
+    _check_engines(host, jobs)
     names: list[str] = []
     sections: list[str] = []
     seen: set[str] = set()
@@ -41,6 +42,16 @@ def check_jobs(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
         answer = host.run(["fio", "--parse-only", f"/proc/{os.getpid()}/fd/{file.fileno()}"], timeout=300)
     if answer.exit_code:
         raise RunError(_refusal(answer.stdout + "\n" + answer.stderr, names), hint="`fio --cmdhelp` lists what this fio knows")
+
+
+def _check_engines(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
+    """RunError for an engine that this fio was built without, which it only finds out when it runs."""
+    known = {line.strip() for line in host.run(["fio", "--enghelp"]).stdout.splitlines() if line[:1].isspace()}
+    for name, section in ((name, section) for name, listed in jobs.items() for section in listed):
+        engine = str(section.options.get("ioengine", ""))
+        if known and engine and engine not in known and host.run(["fio", f"--enghelp={engine}"]).exit_code:
+            raise RunError(f"this fio has no ioengine '{engine}' (of {name})", where=host.name,
+                           hint="`fio --enghelp` lists those it has; some come in packages of their own")
 
 
 def _whole(value: Any) -> bool:

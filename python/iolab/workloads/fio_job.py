@@ -9,7 +9,7 @@ from ..errors import RunError
 from ..hosts.place import Place
 from .fio_ios import log_options
 from .fio_jobfile import Section
-from .fio_options import Scalar, switched_on, synchronous
+from .fio_options import LAYOUT_BLOCK, SMALL_BLOCK, Scalar, largest_block, switched_on, synchronous
 from .fio_sections import Resolved
 from .fio_sizes import in_bytes
 from .fio_steps import duration, shares, timed
@@ -40,7 +40,9 @@ def job_sections(resolved: Resolved, place: Place, *, rising: str = "", logs: bo
     places = _places(resolved, place, rising)
     made: list[Section] = []
     for section, own in zip(sections, places, strict=True):
-        options = {**own, **_length(resolved), **section.options, **({"create_only": 1} if create_only else {})}
+        options = {**own, **_length(resolved), **section.options}
+        if create_only:
+            options = {**_in_large_blocks(options), "create_only": 1}
         if logs and (resolved.log_ios or resolved.runtime >= SHORTEST_LOGGED):
             options = {**options, **_logs(resolved, section, several=len(sections) > 1), **section.options}
         if len(sections) > 1:
@@ -51,6 +53,13 @@ def job_sections(resolved: Resolved, place: Place, *, rising: str = "", logs: bo
             options = in_bytes(options)
         made.append(replace(section, options=options))
     return made
+
+
+def _in_large_blocks(options: dict[str, Scalar]) -> dict[str, Scalar]:
+    """Options by which files are written out in larger blocks than a load of small ones has."""
+    if largest_block(options) >= SMALL_BLOCK:
+        return options
+    return {**{name: value for name, value in options.items() if name not in ("bs", "ba", "bsrange", "bssplit")}, "bs": LAYOUT_BLOCK}
 
 
 def _length(resolved: Resolved) -> dict[str, Scalar]:

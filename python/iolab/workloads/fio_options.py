@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,9 @@ _PLACES = {"read": (0,), "randread": (0,), "write": (1,), "randwrite": (1,), "tr
            "rw": (0, 1), "readwrite": (0, 1), "randrw": (0, 1), "trimwrite": (2, 1), "randtrimwrite": (2, 1)}
 _PLAIN = {"filename_format", "write_lat_log", "write_hist_log", "mem", "iomem"}
 """Options whose value becomes (part of) a file's name."""
+SMALL_BLOCK = 4096
+"""Bytes below which writing files out block by block takes so long that it is done in larger ones: a job at `bs=1` never begins."""
+LAYOUT_BLOCK = 1 << 20
 _COUNTS = ("numjobs", "iodepth")
 _RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min")
 
@@ -72,6 +76,13 @@ def laid_out(options: Mapping[str, Scalar]) -> bool:
     """Whether fio writes the files out before it begins: for reads, overwrites, and engines that can't extend a file."""
     reads = direction(options) in ("read", "randread", "rw", "readwrite", "randrw")
     return reads or str(options.get("overwrite", 0)) not in ("0", "False") or str(options.get("ioengine")) == "mmap"
+
+
+def largest_block(options: Mapping[str, Scalar]) -> int:
+    """Bytes of the largest block of a load, in which fio writes its files out; 4096, fio's own, where nothing is said."""
+    texts = [str(options[name]) for name in ("bs", "bsrange", "bssplit") if name in options]
+    sizes = [size for text in texts for part in re.split(r"[,:-]", text) if (size := _number(part.partition("/")[0])) is not None]
+    return max(sizes, default=4096)
 
 
 def synchronous(options: Mapping[str, Scalar]) -> bool:

@@ -111,7 +111,7 @@ def test_a_perf_that_may_not_sample_is_told_with_what_to_do(do: Do, study: Path,
     told = ("perf may not sample all CPUs of host 'fake', where kernel.perf_event_paranoid is 2: measure there as root, or have root say "
             "sysctl kernel.perf_event_paranoid=-1 kernel.kptr_restrict=0")
     plan = preview(load_study(study, host=profiled), Path("results/small"), profiled)
-    assert (plan.no_profiles, len(plan.plan.runs), plan.problem) == (told, 8, None)
+    assert (plan.no_profiles, len(plan.plan.runs), plan.problems) == (told, 8, ())
     do()
     assert [note for note in heard.notes if told in note]
 

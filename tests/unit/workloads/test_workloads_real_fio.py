@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from iolab.compare.curves import curves
+from iolab.results.evidence import read_plan, run_directories
 from iolab.results.marks import read_marks
 from iolab.results.open import Results
 from iolab.results.steps import read_steps, step_runs
@@ -117,3 +119,17 @@ compressibility = 50
     assert run.value("write.bytes") == 2 << 20
     assert "ended-by-size" in [reason.code for reason in run.verdict.reasons]
     assert run.verdict.level is not Level.INVALID
+
+
+def test_files_of_small_blocks_are_laid_out_in_large_ones(fio: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text('[study]\nrepetitions = 1\n[workload]\nkind = "fio"\nruntime = "1s"\n'
+                    'options = {size = "256m", rw = "randread", bs = "1"}\n')
+    begin = time.monotonic()
+    out = run_study(file, tmp_path / "out")
+    assert time.monotonic() - begin < 60  # 268 million writes of a byte take some minutes
+    run = next(iter(run_directories(out)))
+    plan = read_plan(run)
+    assert plan.status == "finished"
+    assert "bs=1048576" in (run / "layout.fio").read_text()
+    assert "bs=1\n" in (run / "job.fio").read_text()
