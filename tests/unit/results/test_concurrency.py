@@ -168,3 +168,13 @@ def test_writes_that_are_verified_afterwards_take_their_time_twice() -> None:
     both["job options"]["verify"] = "crc32c"
     both["job_runtime"] = 120_000
     assert found(judged([both])) == {}
+
+
+@pytest.mark.parametrize(("jobs", "clients", "expected"), [
+    (5, 0, None), (5, 2, None), (10, 2, None), (7, 0, Level.SUSPECT), (7, 2, Level.SUSPECT)])
+def test_a_layout_s_number_of_jobs_is_no_plan(jobs: int, clients: int, expected: Level | None) -> None:
+    """It may be one host's or all hosts'; where the result has another, it is worth a word, and takes nothing out."""
+    five = [entry([Thread("one", "libaio", 32, 32, 60, 1e-3, 5)]) for _ in range(5)]
+    derived = judged(five, dataclasses.replace(PLAN, jobs=jobs, factors={"numjobs": jobs}), clients)
+    assert found(derived).get("job-count") == expected
+    assert derived.verdict.level == (expected or Level.OK)
