@@ -190,7 +190,7 @@ def _checked(run_dir: Path, held: _Held, damaged: int) -> dict[str, str]:
         fio = FioJson().read((run_dir / OUTPUT_FILE).read_bytes(), OUTPUT_FILE)
     except (OSError, FormatError) as error:
         return {"differs": f"{OUTPUT_FILE} can't be read to hold the recording against: {error}"}
-    directions: Mapping[str, FioDirection] = pool_jobs(fio.jobs).directions
+    directions: Mapping[str, FioDirection] = pool_jobs(fio.jobs).directions if fio.jobs else {}
     wrong = [words for operation in ("read", "write", "trim") if (words := counted(operation, held.events.get(operation, 0), directions))]
     if damaged:
         wrong.append(f"{damaged} lines of the log are damaged")

@@ -203,6 +203,14 @@ def test_another_count_than_fios_keeps_the_logs_and_is_said(make: Make) -> None:
     assert "stays in ios/" in noticed[0]
 
 
+def test_a_result_without_a_job_keeps_the_logs_and_is_said(make: Make) -> None:
+    listed = events(500)
+    found, noticed = kept(make(listed, fio=json.dumps({"fio version": "fio-3.33", "jobs": []})))
+    assert "of which fio's result knows nothing" in found["differs"]
+    assert found["kept"] == "ios"
+    assert len(noticed) == 1
+
+
 def test_after_a_ramp_the_count_of_latencies_is_what_counts(make: Make) -> None:
     listed = events(500)
     document = json.loads(result(listed))
