@@ -171,6 +171,7 @@ impl Trace {
         if input.head.is_empty() && more.is_empty() {
             return Err(TraceError::new("the file is empty"));
         }
+        let is_given = format.is_some();
         let format = match (format, columns) {
             (Some(name), None) => known(name)?,
             (None | Some("csv"), Some(_)) => "csv",
@@ -220,7 +221,7 @@ impl Trace {
                     .ok_or_else(|| TraceError::new("no log of fio: lines are not whole numbers, comma-separated"))?;
                 averaged = sample.is_averaged();
                 let (guess, assumed) = sample.format(&input.name);
-                assumptions.extend(assumed.filter(|_| guess == format));
+                assumptions.extend(assumed.filter(|_| guess == format && !is_given));
                 let value = match format {
                     "fio-lat" => Value::Latency(1),
                     "fio-lat-us" => Value::Latency(1000),

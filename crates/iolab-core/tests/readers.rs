@@ -74,6 +74,23 @@ fn microseconds_of_old_fio_are_told_by_littles_law() {
 }
 
 #[test]
+fn the_unit_of_a_latency_log_without_a_version_is_an_assumption() {
+    let rows_of = |value: u32, rest: &str| (1..200).map(|row| format!("{row}, {value}, 0, 4096{rest}\n")).collect::<String>();
+    let assumed = |text: &str, format: Option<&str>| {
+        let read = read_bytes(text.as_bytes(), "x_clat.1.log", format, None).unwrap();
+        (read.format, read.assumptions.len(), read.events[0].latency_ns)
+    };
+    assert_eq!(assumed(&rows_of(900_000, ""), None), ("fio-lat", 1, Some(900_000)));
+    assert_eq!(assumed(&rows_of(900_000, ""), Some("fio-lat")), ("fio-lat", 0, Some(900_000)), "given");
+    assert_eq!(assumed(&rows_of(900_000, ""), Some("fio-lat-us")), ("fio-lat-us", 0, Some(900_000_000)), "given");
+    assert_eq!(assumed(&rows_of(900_000, ", 0"), None).1, 1, "an offset of an old fio, or a priority");
+    assert_eq!(assumed(&rows_of(900_000, ", 8192, 0"), None).1, 0, "a priority beside an offset: 3.19 or later");
+    assert_eq!(assumed(&rows_of(900_000, ", 0x4001"), None).1, 0, "a priority in hexadecimal");
+    let averaged: String = (1..20).map(|row| format!("{row}000, 80, 0, 0\n")).collect();
+    assert_eq!(assumed(&averaged, None), ("fio-lat-us", 1, Some(80_000)));
+}
+
+#[test]
 fn damaged_lines_cost_themselves_and_are_counted() {
     let damaged = read("damaged_lat.1.log");
     assert_eq!(rows(&damaged).iter().map(|row| row.0 / MS).collect::<Vec<_>>(), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5]);

@@ -4,6 +4,12 @@ use super::fio_log::{Layout, Value};
 use super::head_lines;
 use crate::number::unsigned;
 
+/// Means of windows below this many are no nanoseconds.
+const NO_NANOSECONDS: u64 = 150;
+
+const NS_ASSUMED: &str = "latency in ns, as fio writes it since 3.0: the log doesn't say its version (of fio 2: --format fio-lat-us, \
+                          or --columns time:ms,latency:us,op,size:bytes)";
+
 /// What a file's name says its values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -136,6 +142,20 @@ impl Sample {
         self.columns <= 4 && !self.is_averaged() && self.rows.len() >= 100 && span_ns > 0 && sum * 200 < span_ns
     }
 
+    /// Whether the means of windows, without a priority column, are less than any system call takes in nanoseconds.
+    fn is_too_small_for_ns(&self) -> bool {
+        let mut values: Vec<u64> = self.rows.iter().filter_map(|row| row[1]).collect();
+        values.sort_unstable();
+        self.is_averaged() && !self.is_of_fio_3() && values.get(values.len() / 2).is_some_and(|&median| median < NO_NANOSECONDS)
+    }
+
+    /// Whether columns are there that fio writes since 3.19 only: a priority beside the offset or in hexadecimal, two values.
+    fn is_of_fio_3(&self) -> bool {
+        let (_, size) = self.places();
+        let hexadecimal = self.rows.iter().any(|row| row.iter().skip(size + 1).any(Option::is_none));
+        size == 4 || self.columns > size + 2 || hexadecimal
+    }
+
     /// Name of the format for a file of this name, with what was assumed.
     pub fn format(&self, name: &str) -> (&'static str, Option<String>) {
         match kind_of_name(name) {
@@ -145,7 +165,12 @@ impl Sample {
                 "fio-lat-us",
                 Some("latency in us, as fio before 3.0 wrote it: in ns hardly an I/O would be in flight (--format fio-lat says ns)".into()),
             ),
-            Some(Kind::Latency) => ("fio-lat", None),
+            Some(Kind::Latency) if self.is_too_small_for_ns() => (
+                "fio-lat-us",
+                Some("latency in us, as fio before 3.0 wrote it: no I/O takes so few ns (--format fio-lat says ns)".into()),
+            ),
+            Some(Kind::Latency) if self.is_of_fio_3() => ("fio-lat", None),
+            Some(Kind::Latency) => ("fio-lat", Some(NS_ASSUMED.into())),
             None if self.all_ones() => ("fio-iops", Some("an IOPS log, because every value is 1".into())),
             None => ("fio-lat", Some("a latency log in ns: only a name such as x_lat.1.log says what fio's values are".into())),
         }
