@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from .errors import ResultsError, UsageError
 from .results.manifest import FILE
 from .results.open import Progress, Results
+from .texts import html_table, visible
 
 if TYPE_CHECKING:
     from .charts.book import ChartBook
@@ -27,6 +29,18 @@ Moment = str | int | None
 
 class Opened(Results):
     """Results that can compare and draw themselves."""
+
+    def __repr__(self) -> str:
+        levels = Counter(str(run.verdict.level.value) for run in self.runs)
+        told = ", ".join(f"{count} {level}" for level, count in levels.items())
+        return visible(f"<Results {self.path.name}: {len(self.runs)} runs{f' ({told})' if told else ''}, variants "
+                     f"{', '.join(dict.fromkeys(run.variant for run in self.runs))}>")
+
+    def _repr_html_(self) -> str:
+        factors = list(dict.fromkeys(name for run in self.runs for name in run.factors))
+        rows = [(run.id, run.variant, *(str(run.factors.get(name, "")) for name in factors), str(run.plan.repetition),
+                 run.verdict.level.value, "; ".join(reason.text for reason in run.verdict.reasons)) for run in self.runs]
+        return html_table(repr(self).strip("<>"), ("run", "variant", *factors, "repetition", "verdict", "reasons"), rows)
 
     def compare(self, metric: str, *, baseline: str | None = None, rows: Names = None, cols: Names = None, tables: Names = None,
                 ignore: Names = None, where: Mapping[str, object] | None = None, unit: str | None = None) -> Comparison:
@@ -51,6 +65,25 @@ class Events:
 
     def __init__(self, held: Trace | Recording) -> None:
         self.path, self._held = held.path, held
+
+    def __repr__(self) -> str:
+        name, rows = self._facts()
+        return visible(f"<{name} {self.path.name}: {', '.join(f'{field} {value}' for field, value in rows)}>")
+
+    def _repr_html_(self) -> str:
+        name, rows = self._facts()
+        return html_table(f"{name} {self.path.name}", ("", ""), rows)
+
+    def _facts(self) -> tuple[str, list[tuple[str, str]]]:
+        from .recording.trace import Trace
+
+        if isinstance(self._held, Trace):
+            summary = self._held.summary()
+            return "Trace", [("format", summary.format), ("I/Os", str(summary.events)), ("fields", " ".join(summary.has))]
+        events: Counter[str] = Counter()
+        for segment in self._held.segments():
+            events.update(segment.sources)
+        return "Recording", [("host", self._held.facts.host), *((f"{source} I/Os", str(count)) for source, count in events.items())]
 
     def heatmap(self, y: str = "latency", *, where: Names = None, from_: Moment = None, to: Moment = None,
                 interval: str | int | None = None, columns: int = 2000, weight: Weight = "count", source: str | None = None) -> Map:
@@ -93,6 +126,9 @@ class Map:
 
     def __init__(self, label: str, counts: HeatCounts) -> None:
         self.label, self.counts = label, counts
+
+    def __repr__(self) -> str:
+        return visible(f"<Map {self.label}: {self.counts!r}>")
 
     def svg(self, *, percentiles: bool = False, dark: bool = False) -> str:
         """The map as an SVG document."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 
@@ -45,3 +47,13 @@ def _writable(value: Any) -> Any:
     if isinstance(value, dict):
         return {_writable(name): _writable(each) for name, each in value.items()}
     return [_writable(each) for each in value] if isinstance(value, list) else value
+
+
+def html_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], most: int = 60) -> str:
+    """A table as a notebook shows it, every text escaped; of more than `most` rows the first, and how many are left out."""
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(visible(cell))}</{tag}>" for cell in cells) + "</tr>"
+
+    left = f"<p>{len(rows) - most} more rows</p>" if len(rows) > most else ""
+    body = "".join(line(row, "td") for row in rows[:most])
+    return f"<table><caption>{escape(visible(caption))}</caption><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>{left}"

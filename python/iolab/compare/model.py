@@ -161,6 +161,9 @@ class Comparison:
 
         return TextRenderer().render(self)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_markdown_(self) -> str:
         from .render.markdown import MarkdownRenderer
 

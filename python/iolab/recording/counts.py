@@ -74,6 +74,10 @@ class HeatCounts:
     window: tuple[int, int] | None = None
     wide: int = 0
 
+    def __repr__(self) -> str:
+        return (f"<HeatCounts of {self.y} by {self.weight}: {self.events} events in {len(self.count)} cells, {self.columns} columns of "
+                f"{self.interval_ns / 1e9:g} s>")
+
     @property
     def total(self) -> int:
         """Sum of all counts."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TypeAlias
 
 import numpy as np
@@ -10,10 +12,15 @@ import numpy.typing as npt
 
 from ..recording.counts import HeatCounts
 from ..recording.lost import LostAt, of_columns
+from ..texts import html_table, visible
 from .coverage import Losses
 from .names import Statistic
 
 Floats: TypeAlias = "npt.NDArray[np.float64]"
+
+
+OWN_CLOCK_NS = 10**17
+"""Earlier than this (March 1973) times count from a trace's own start."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,18 @@ class _OverTime:
         return of_columns(self.lost_at)
 
 
+    def _times(self, count: int) -> list[str]:
+        """Starts of columns: UTC, or seconds from the start of a trace with a clock of its own."""
+        starts = [self.t0_ns + column * self.interval_ns for column in range(count)]
+        if self.t0_ns < OWN_CLOCK_NS:
+            return [f"{start / 1e9:g} s" for start in starts]
+        return [f"{datetime.fromtimestamp(start / 1e9, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] for start in starts]
+
+    def _caption(self) -> str:
+        notes = "".join(f"; {note}" for note in self.notes)
+        return f"{self.statistic} ({self.unit}), columns of {self.interval_ns / 1e9:g} s, {self.covered_ns / 1e9:g} s recorded{notes}"
+
+
 @dataclass(frozen=True)
 class Series(_OverTime):
     """A number per column.
@@ -58,6 +77,13 @@ class Series(_OverTime):
     values: Floats
     total: int
     average: float | None = None
+
+    def __repr__(self) -> str:
+        return visible(f"<Series {self._caption()}: {len(self.values)} values, {self.mean:.6g} on average>")
+
+    def _repr_html_(self) -> str:
+        rows = zip(self._times(len(self.values)), map(_cell, self.values.tolist()), strict=True)
+        return html_table(f"{self._caption()}; {self.mean:.6g} on average", ("time", self.unit), list(rows))
 
     @property
     def mean(self) -> float:
@@ -91,6 +117,18 @@ class Stack(_OverTime):
     whole: int | None = None
     adds_up: bool = True
 
+    def __repr__(self) -> str:
+        return visible(f"<Stack {self._caption()}: {len(self.keys) + self.rest_keys} keys, {', '.join(self.keys[:5])}"
+                     f"{', ...' if len(self.keys) + self.rest_keys > 5 else ''}>")
+
+    def _repr_html_(self) -> str:
+        covered = self.covered_ns / 1e9
+        means = self.averages if self.averages is not None else [total / covered if covered else float("nan") for total in self.totals]
+        rows = [(key, str(total), _cell(mean)) for key, total, mean in zip(self.keys, self.totals, means, strict=True)]
+        if self.rest is not None:
+            rows.append((f"{self.rest_keys} others", str(self.rest_total), ""))
+        return html_table(self._caption(), (self.statistic.breakdown or "key", "total", f"mean ({self.unit})"), rows)
+
     @property
     def total(self) -> int:
         """The plain sum of all keys; 0 for levels and shares."""
@@ -104,6 +142,11 @@ class Stack(_OverTime):
         if self.average is not None:
             return self.average
         return self.total / (self.covered_ns / 1e9) if self.covered_ns else float("nan")
+
+
+def _cell(value: float) -> str:
+    """A value, nothing where nothing was recorded."""
+    return "" if math.isnan(value) else f"{value:.6g}"
 
 
 Answer: TypeAlias = "Series | Stack | HeatCounts"
