@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Content } from "../src/canvas/content";
 import type { DrawnMap, Layers, StackAnswer } from "../src/generated/api";
 import type { HeatMapCounts, HeatMapGroup, PartCounts, SparseCounts } from "../src/generated/maps";
-import { Refusal } from "../src/model/ask";
+import { Refusal } from "../src/model/question";
 import { EMPTY, type GraphSpec, graphOf, sheet } from "../src/model/worksheet";
 import { mark, said, zoomTo } from "../src/views/graph/acts";
 import { aboutOf, failed, foundOf, type Known, NOTHING } from "../src/views/graph/asked";

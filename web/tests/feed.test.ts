@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { address, ask, question, Refusal } from "../src/model/ask";
+import { address, ask } from "../src/model/ask";
 import { answerOf, problemOf, wordsOf } from "../src/model/feed";
 import { unreachable } from "../src/model/held";
+import { question, Refusal } from "../src/model/question";
 import { add, edit, recordings, SECOND, sheet } from "../src/model/worksheet";
 import { answer, begin, leave, rest, Source, START, served, service, spec } from "./fed";
 

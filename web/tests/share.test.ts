@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ask, asked, question, waiting } from "../src/model/ask";
+import { ask, asked, waiting } from "../src/model/ask";
 import { wordsOf } from "../src/model/feed";
 import { followMarks, marks } from "../src/model/marks";
+import { question } from "../src/model/question";
 import { readWorksheet } from "../src/model/reading";
 import { choose, show } from "../src/model/session";
 import {

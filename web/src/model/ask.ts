@@ -1,40 +1,13 @@
 import { signal } from "@preact/signals";
-import type { DrawnMap, PercentilesAnswer, Problem, SeriesAnswer, StackAnswer, Tick } from "../generated/api";
+import type { Problem, Tick } from "../generated/api";
 import { decodeHeat, MEDIA_TYPE } from "./binary";
 import { messageOf, UNREACHED } from "./errors";
 import { unreachable } from "./held";
 import { answerHeld, inlined } from "./offline";
+import { type Drawable, question, Refusal, type Words } from "./question";
 
 /** After so many ms is asked again what did not reach the service, or what it had no time for. */
 export const AGAIN = 2000;
-
-/** What is drawn: numbers over time, one or several, or a heat map. */
-export type Drawable = SeriesAnswer | StackAnswer | DrawnMap | PercentilesAnswer;
-
-/** Parameters of a question; those that are null or "" are left out, lists are repeated. */
-export type Words = Record<string, string | number | null | undefined | readonly string[]>;
-
-/** The service's own words of why there is no answer, with the status. */
-export class Refusal extends Error {
-	constructor(
-		readonly status: number,
-		message: string,
-	) {
-		super(message);
-	}
-}
-
-/** A question as path and query, in one order: the name under which an offline page holds its answer. */
-export function question(path: string, words: Words): string {
-	const query = new URLSearchParams();
-	for (const name of Object.keys(words).sort()) {
-		const value = words[name];
-		if (value === null || value === undefined || value === "") continue;
-		for (const each of typeof value === "object" ? value : [plain(value)]) query.append(name, each);
-	}
-	const text = query.toString();
-	return text ? `${path}?${text}` : path;
-}
 
 /** How often what is served could not be read: it may be damaged, or gone. */
 export const unread = signal(0);
@@ -42,10 +15,6 @@ const UNREAD = 409;
 
 /** An address of the service. */
 export const address = (path: string, words: Words): string => `/api/v1/${question(path, words)}`;
-
-/** Moments in ns are sent whole. */
-const plain = (value: string | number) =>
-	typeof value === "number" && Math.abs(value) > 2 ** 53 ? String(BigInt(Math.round(value))) : String(value);
 
 /** Questions that were put and not refused, the latest last: what a file that is shared has to hold. */
 const known = new Set<string>();

@@ -1,9 +1,10 @@
 import { effect, type Signal, untracked } from "@preact/signals";
-import { AGAIN, ask, type Drawable, question, Refusal, type Words } from "./ask";
+import { AGAIN, ask } from "./ask";
 import { intervalOf, snapped } from "./columns";
 import { following, streamedSeconds, TOP } from "./following";
 import { forgetAsked, type Held, heldOf, keepOnly, show, unreachable } from "./held";
 import { askedOf, drawnOf } from "./painters";
+import { type Drawable, question, Refusal, type Words } from "./question";
 import { type GraphSpec, sheet, spanOf } from "./worksheet";
 
 /** A graph that moves is asked for when it has rested so long, in ms, and at the latest so long after it began to move. */

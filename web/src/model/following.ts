@@ -1,9 +1,10 @@
 import { computed, effect, untracked } from "@preact/signals";
-import { follow, type Heard, type Words } from "./ask";
+import { follow, type Heard } from "./ask";
 import { intervalOf } from "./columns";
 import { forgetAsked, heldOf, refusal, show, unreachable } from "./held";
 import { inlined } from "./offline";
 import { hasPercentiles } from "./painters";
+import type { Words } from "./question";
 import { heardTick } from "./served";
 import { type GraphSpec, MOST, recordings, SECOND, sheet } from "./worksheet";
 

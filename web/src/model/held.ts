@@ -1,5 +1,5 @@
 import { type Signal, signal } from "@preact/signals";
-import type { Drawable } from "./ask";
+import type { Drawable } from "./question";
 
 /** What is known of a graph: its answer, why there is none, and what was asked. */
 export interface Held {

@@ -1,7 +1,8 @@
 import type { Extremes } from "../generated/api";
-import { ask, question } from "./ask";
+import { ask } from "./ask";
 import { messageOf } from "./errors";
 import { wordsOf } from "./feed";
+import { question } from "./question";
 import { around, lengthOf, middleOf, moved, nextMultiple, zoomed } from "./times";
 import {
 	cursor,

@@ -1,5 +1,5 @@
 import type { RecordingFacts, StatisticFacts } from "../generated/api";
-import { question, Refusal, type Words } from "./ask";
+import { question, Refusal, type Words } from "./question";
 import type { Worksheet } from "./worksheet";
 
 /** A worksheet in one file: what it shows, and the answers to everything that it asks, by path and sorted query. */

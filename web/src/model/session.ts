@@ -1,11 +1,12 @@
 import { computed, effect, signal, untracked } from "@preact/signals";
 import type { Recordings, Statistics } from "../generated/api";
-import { AGAIN, ask, Refusal } from "./ask";
+import { AGAIN, ask } from "./ask";
 import { messageOf } from "./errors";
 import { feed } from "./feed";
 import { refusal, unreachable } from "./held";
 import { inlined } from "./offline";
 import { formatPlace, parsePlace, parseSelected } from "./place";
+import { Refusal } from "./question";
 import { watchReadable } from "./readable";
 import { readWorksheet } from "./reading";
 import { learn } from "./served";

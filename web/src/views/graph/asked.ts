@@ -1,7 +1,8 @@
 import { effect, untracked } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { AGAIN, ask, question, Refusal, type Words } from "../../model/ask";
+import { AGAIN, ask } from "../../model/ask";
 import { forgotten } from "../../model/held";
+import { question, Refusal, type Words } from "../../model/question";
 
 /** What is known of a question. The last answer stays until the next is there, so that nothing jumps. */
 export interface Asked<T> {

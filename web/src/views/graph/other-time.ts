@@ -1,8 +1,8 @@
 import { valuesOf } from "../../canvas/lines";
-import type { Drawable } from "../../model/ask";
 import { wordsOf } from "../../model/feed";
 import { unreachable } from "../../model/held";
 import { inlined } from "../../model/offline";
+import type { Drawable } from "../../model/question";
 import type { GraphSpec, Span } from "../../model/worksheet";
 
 /** The time that an answer is of; null where that is not known. */

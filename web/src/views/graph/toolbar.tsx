@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import type { Drawable } from "../../model/ask";
 import { isMapped, painterOf, paintersOf } from "../../model/painters";
+import type { Drawable } from "../../model/question";
 import { catalogue, edit, type GraphSpec, type Mode, type Painter } from "../../model/worksheet";
 import { Choice, Crop, Overlays } from "../controls";
 import { sourcesOf } from "./drill";

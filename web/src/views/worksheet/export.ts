@@ -1,8 +1,9 @@
-import { file, Refusal } from "../../model/ask";
+import { file } from "../../model/ask";
 import { messageOf } from "../../model/errors";
 import { answerOf, wordsOf } from "../../model/feed";
 import { fileName, offer } from "../../model/files";
 import { TOP } from "../../model/following";
+import { Refusal } from "../../model/question";
 import { spanWords } from "../../model/times";
 import { catalogue, type GraphSpec, refused, sheet, spanOf, whole } from "../../model/worksheet";
 import { sourcesOf } from "../graph/drill";

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import type { Sharing } from "../../generated/api";
-import { asked, question, tell, waiting } from "../../model/ask";
+import { asked, tell, waiting } from "../../model/ask";
 import { messageOf } from "../../model/errors";
 import { waitsOf, wordsOf } from "../../model/feed";
 import { fileName, offer } from "../../model/files";
@@ -8,6 +8,7 @@ import { standing } from "../../model/moving";
 import { brokenDown } from "../../model/names";
 import { heldName } from "../../model/offline";
 import { askedOf } from "../../model/painters";
+import { question } from "../../model/question";
 import { unselected } from "../../model/reading";
 import { cursor, refused, sheet } from "../../model/worksheet";
 
