@@ -6,6 +6,7 @@ Both results and recordings are checked into the same values, which `iolab verif
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,47 @@ class Verification:
     size_bytes: int
     unverified: int = 0
     findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileDigest:
+    """A file's content, by its size and its SHA-256 in hexadecimal."""
+
+    size_bytes: int
+    sha256: str
+
+    @classmethod
+    def of(cls, data: bytes) -> FileDigest:
+        """That of this content."""
+        return cls(len(data), hashlib.sha256(data).hexdigest())
+
+    @classmethod
+    def parse(cls, text: str) -> FileDigest:
+        """That which `str` wrote. ValueError."""
+        sha256, size = text.split(" ")
+        return cls(int(size), sha256)
+
+    def __str__(self) -> str:
+        """`<sha256> <size>`."""
+        return f"{self.sha256} {self.size_bytes}"
+
+
+_OWN_DIGEST = re.compile(rb',\n *"sha256": "([0-9a-f]{64})"\n\}\n\Z')
+
+
+def with_own_digest(document: str) -> str:
+    """A JSON object of one field or more, with the SHA-256 of its text as the last field, `sha256`."""
+    body = document.rstrip().removesuffix("}").rstrip()
+    return f'{body},\n "sha256": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n'
+
+
+def has_own_digest(document: bytes) -> bool | None:
+    """Whether a document is as `with_own_digest` made it; None where it doesn't end in a digest."""
+    found = _OWN_DIGEST.search(document[-90:])
+    if found is None:
+        return None
+    body = document[:len(document) - (found.end() - found.start())]
+    return hashlib.sha256(body).hexdigest().encode() == found[1]
 
 
 def digest_file(path: Path) -> str:

@@ -21,10 +21,10 @@ def add_profile(results: Path, number: int, variant: str, stacks: Mapping[str, i
     place = results / "profiles" / name
     place.mkdir(parents=True)
     plan: dict[str, object] = {"factors": {"numjobs": 4}, "block": 7, **more}
-    write_plan(place, RunPlan(run=name, variant=variant, **plan))  # type: ignore[arg-type]
     text = stacks if isinstance(stacks, str) else "".join(f"{stack} {count}\n" for stack, count in stacks.items())
     (place / "profile.folded").write_text(text, "utf-8")
     facts = {"schema": 1, "frequency": 99, "seconds": 2.0, "cpus": 2, "event": "cpu-clock:ppp", "lost": 0, "damaged": 0,
              "tool": "perf version 6.1", "commands": [["perf", "record"], ["perf", "script"]]}
     (place / "profile.json").write_text(json.dumps(facts), "utf-8")
+    write_plan(place, RunPlan(run=name, variant=variant, **plan))  # type: ignore[arg-type]
     return place

@@ -109,7 +109,8 @@ class ChartBook:
         moved = next((one for one in lines if one.name == "device.bw"), None)
         spans = [] if moved is None else [(start, start + length) for start, length in stalls(moved)]
         shown = [one for one in lines if "[" not in one.name and one.name not in ("device.bw", "load.bw")]
-        return series(shown, title=f"Run {run_id}: {run.variant}", stalls=spans, marked=seconds_of(run.evidence, run.plan.window))
+        marked = seconds_of(run.evidence, run.plan.window, run.plan.files)
+        return series(shown, title=f"Run {run_id}: {run.variant}", stalls=spans, marked=marked)
 
     def all(self, references: Sequence[Reference] = (), lines: str | None = None) -> Iterator[Chart]:
         """Every chart that these results have: each headline metric over load and its change, then the views of both.

@@ -46,8 +46,8 @@ def command(path: Path, output: Path | None, charts: Path | None, style: Literal
         written = export(itertools.chain(results.chart.all(rated, lines), flame_charts(profiles)), charts, style)
         say(f"wrote {len(written)} files into {charts}")
         return
+    from ..files import write_atomically
     from ..report.build import build_report
-    from ..results.manifest import write_atomically
 
     target = output or path / "report.html"
     html = build_report(results, target.parent, rated, beside, lines)

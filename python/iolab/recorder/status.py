@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..files import write_atomically
+
 FILE = "status.json"
 SCHEMA = 1
 
@@ -49,7 +51,5 @@ class Status:
 
 def write_status(directory: Path, status: Status, now_ns: int) -> None:
     """Replace `status.json`; not made durable, for it says nothing that the recording doesn't hold. A full disk is no harm."""
-    path, fresh = directory / FILE, directory / f".{FILE}.tmp"
     with contextlib.suppress(OSError):
-        fresh.write_text(json.dumps({**status.as_data(), "written_ns": now_ns}) + "\n", "utf-8")
-        fresh.replace(path)
+        write_atomically(directory / FILE, json.dumps({**status.as_data(), "written_ns": now_ns}) + "\n", durable=False)

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from .. import __version__
 from ..errors import ResultsError
+from ..files import read_regular
 from ..texts import parsed
 from .layout import FACTS, telling, write_json
 from .losses import is_time
@@ -90,7 +91,7 @@ def read_facts(directory: Path) -> Facts:
     """ResultsError where there is no recording, a damaged one, or one of a newer schema. What it returns is as `Facts` has it."""
     path = directory / FACTS
     try:
-        data = parsed(path.read_bytes())
+        data = parsed(read_regular(path))
     except FileNotFoundError:
         raise ResultsError("is not a recording", where=directory, hint=f"a recording's directory has a {FACTS}") from None
     except OSError as error:

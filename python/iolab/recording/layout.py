@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from .. import files
 from ..errors import ResultsError
 
 Kind: TypeAlias = Literal["events", "samples"]
@@ -81,19 +82,10 @@ def telling(path: Path, doing: str) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file to write, which takes `path`'s place, on disk, when the block ends well; else it is removed."""
+    """`files.replacing`, in a folder that is made where it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
+    with files.replacing(path) as temporary:
         yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

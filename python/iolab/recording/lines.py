@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..files import EVIDENCE, open_for_writing, read_regular
 from ..texts import parsed
 
 
@@ -16,7 +17,7 @@ def append_line(path: Path, data: Mapping[str, Any], *, durable: bool = False) -
     only itself. OSError where it can't be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(data, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
-    with path.open("ab+") as file:
+    with os.fdopen(open_for_writing(path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "ab+") as file:
         if file.tell() > 0:
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":
@@ -30,7 +31,7 @@ def append_line(path: Path, data: Mapping[str, Any], *, durable: bool = False) -
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """Its objects in order; a line that is none (torn by a kill, or damaged) is left out. Empty where there is no file."""
     try:
-        data = path.read_bytes()
+        data = read_regular(path, limit=EVIDENCE)
     except FileNotFoundError:
         return []
     return list(objects(data))

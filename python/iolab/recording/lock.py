@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from ..errors import ResultsError
+from ..files import open_for_writing
 from .layout import telling
 
 LOCK = "lock"
@@ -19,7 +20,7 @@ _OLDER = re.compile(rb"\d+\n")
 def take_lock(directory: Path) -> IO[str]:
     """The lock of the one writer, held until the file is closed or its process ends. ResultsError names who has it."""
     with telling(directory, "write here"):
-        file = os.fdopen(os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+", encoding="ascii")
+        file = os.fdopen(open_for_writing(directory / LOCK, os.O_RDWR | os.O_CREAT), "r+", encoding="ascii")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ResultsError
+from ..files import open_for_reading
 from .facts import Facts, read_facts
 from .layout import KINDS, MAPS, MARKS, PROCESSES, Kind, hot_file, hot_numbers, is_recording, sealed_file, sealed_numbers, telling
 from .lines import read_lines
@@ -142,7 +144,7 @@ class Recording:
     def told_ns(self) -> int | None:
         """Until when everything was in it, as its writer last said, about once a second; None where nobody said."""
         try:
-            with (self.path / LOCK).open("rb") as lock:
+            with os.fdopen(open_for_reading(self.path / LOCK), "rb") as lock:
                 found, older = told(lock.fileno()), changed(lock.fileno())
         except OSError:
             return None

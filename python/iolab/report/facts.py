@@ -48,7 +48,7 @@ def environment(results: Source) -> list[Fact]:
 
 def _openzfs(run: Run) -> str:
     """The version under which a pool was measured: builds may change from run to run."""
-    found = read_target(run.evidence) if run.evidence.is_dir() else {}
+    found = read_target(run.evidence, run.plan.files) if run.evidence.is_dir() else {}
     return str(found.get("version", "")) if found.get("kind") == "zfs" else ""
 
 

@@ -113,7 +113,7 @@ def _recorded(results: Source, notes: list[str]) -> list[Recorded]:
 
     found = []
     for place, run in enumerate(results.runs):
-        logged = read_io_log(run.evidence) if run.evidence.is_dir() else {}
+        logged = read_io_log(run.evidence, run.plan.files) if run.evidence.is_dir() else {}
         own: tuple[int, int] | None = None
         if "recording" in logged:
             path = _inside(_home(results, run), logged["recording"])

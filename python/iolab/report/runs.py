@@ -12,6 +12,7 @@ from .. import metrics
 from ..compare.axes import level_text
 from ..compare.model import Comparison
 from ..compare.render.words import scale_for
+from ..files import read_regular
 from ..results.marks import seconds_of
 from ..results.model import Observation, Run
 from ..units import format_quantity
@@ -125,7 +126,7 @@ def run_detail(
         assumptions=list(run.assumptions),
         strips=strips,
         spans=spans,
-        marks=[(round(second, 3), label) for second, label in seconds_of(run.evidence, run.plan.window)],
+        marks=[(round(second, 3), label) for second, label in seconds_of(run.evidence, run.plan.window, run.plan.files)],
     )
 
 
@@ -176,7 +177,7 @@ def job_text(run: Run) -> str:
     if isinstance(job, str):
         return job[:LONGEST_TEXT]
     try:
-        return (run.evidence / JOB_FILE).read_text("utf-8", errors="replace")[:LONGEST_TEXT]
+        return read_regular(run.evidence / JOB_FILE).decode("utf-8", "replace")[:LONGEST_TEXT]
     except OSError:
         return _echoed(run)
 

@@ -55,7 +55,7 @@ def _states(runs: Sequence[Run], wanted: Sequence[Mapping[str, Any]]) -> list[_S
              if isinstance(table := one.get(part), Mapping) for name in table}
     found: dict[object, _State] = {}
     for run in runs:
-        target = read_target(run.evidence) if run.evidence.is_dir() else {}
+        target = read_target(run.evidence, run.plan.files) if run.evidence.is_dir() else {}
         if target.get("kind") != "zfs":
             continue
         settings = zfs_settings.settings(target, names)

@@ -18,7 +18,7 @@ from ..recording.breakdown import Dimension
 from ..recording.counts import HeatCounts, Y, merge
 from ..recording.grids import LogLinear
 from ..registry import load
-from ..results.evidence import measured_files
+from ..results.evidence import measured_files, read_file
 from ..results.model import Run
 from ..results.series import cut
 from .heatmap_page import group_of
@@ -87,7 +87,7 @@ def _table(run: Run, kind: str, notes: list[str]) -> HistogramTable | None:
     if path not in measured_files(run.evidence):
         return None
     try:
-        table: HostTable = cut(load("format", kind)().read(path.read_bytes(), path.name), run.plan.window)
+        table: HostTable = cut(load("format", kind)().read(read_file(run.evidence, path.name, run.plan.files), path.name), run.plan.window)
     except (OSError, FormatError) as error:
         notes.append(f"run {run.id}: {error}")
         return None

@@ -1,7 +1,7 @@
 """`observations.parquet`: what was derived, kept so that the next command needn't read every file again.
 
 A cache and nothing more: keyed by iolab's version and by name, size and time of every file of evidence, thrown away and
-made again whenever the key differs or the file is damaged.
+made again whenever the key differs or a byte of it is not as `caches.json` has it.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import __version__, registry
+from ..files import EVIDENCE, is_foreign, read_regular, write_atomically
+from ..integrity import FileDigest, with_own_digest
 from ..texts import parsed
 from ..verdict import Verdict
-from .evidence import PROFILES, RUNS, known_plan
+from .evidence import PROFILES, RUNS, known_plan, read_document, run_directories
 from .model import Observation, Run
 
 FILE = "observations.parquet"
-_KEY = b"iolab.key"
+LIST = "caches.json"
+"""Key of the caches, and the digest of each; itself checked by its own."""
 _RUNS = b"iolab.runs"
 
 
@@ -75,50 +78,94 @@ def table_of(runs: Sequence[Run]) -> Any:
     return pa.table(columns)
 
 
-def write_cache(directory: Path, runs: Sequence[Run], key: str) -> None:
-    """Write it, or quietly don't where the directory can't be written: a cache is never needed."""
+def notes_and_table(runs: Sequence[Run]) -> Any:
+    """The table of observations, with what else is known of each run in its metadata."""
     notes = [{"run": run.id, "verdict": run.verdict.as_json(), "environment": dict(run.environment),
               "assumptions": list(run.assumptions), "options": dict(run.options)} for run in runs]
-    table = table_of(runs).replace_schema_metadata({_KEY: key, _RUNS: json.dumps(notes)})
-    write_quietly(directory / FILE, table)
+    return table_of(runs).replace_schema_metadata({_RUNS: json.dumps(notes)})
 
 
-def write_quietly(path: Path, table: Any) -> None:
-    """Write a table as a whole, or leave no trace where that can't be done, as on a file system that is read-only."""
+def write_caches(directory: Path, tables: Mapping[str, Any], key: str) -> None:
+    """Write tables by file name, and the list of their digests last; or quietly don't where the directory can't be written.
+
+    Nothing is written into a directory of another user: a cache is never needed.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        pq.write_table(table, temporary, compression="zstd")
-        temporary.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+    if is_foreign(directory):
+        return
+    with contextlib.suppress(OSError):
+        listed = {}
+        for name, table in tables.items():
+            sink = pa.BufferOutputStream()
+            pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+            content = sink.getvalue().to_pybytes()
+            write_atomically(directory / name, content, durable=False)
+            listed[name] = str(FileDigest.of(content))
+        document = json.dumps({"schema": 2, "kind": "caches", "key": key, "files": listed}, indent=1)
+        write_atomically(directory / LIST, with_own_digest(document), durable=False)
 
 
-def read_cache(directory: Path, key: str) -> list[Run] | None:
-    """The runs of a cache with that key, or None."""
-    path = directory / FILE
-    if not path.exists():
+def cached_table(directory: Path, name: str, key: str) -> Any:
+    """A table that `write_caches` wrote under that key, byte by byte; else None."""
+    if not os.path.lexists(directory / name):
         return None
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    listed_key, listed = listed_caches(directory)
     try:
-        table = pq.read_table(path)
-        metadata = table.schema.metadata or {}
-        if metadata.get(_KEY, b"").decode() != key:
+        if listed_key != key:
             return None
-        notes = parsed(metadata[_RUNS])
-    except (OSError, pa.ArrowInvalid, ValueError, KeyError):
+        content = read_regular(directory / name, limit=EVIDENCE)
+        return pq.read_table(pa.BufferReader(content)) if FileDigest.of(content) == listed.get(name) else None
+    except (OSError, ValueError, TypeError, pa.ArrowException):
         return None
+
+
+def listed_caches(directory: Path) -> tuple[str | None, dict[str, FileDigest]]:
+    """The key of the caches and the digest of each by file name; None and none where there is no such list, or a damaged one."""
+    document = read_document(directory, LIST)
+    try:
+        return document["key"], {name: FileDigest.parse(text) for name, text in document["files"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None, {}
+
+
+def read_cache(directory: Path, key: str) -> list[Run] | None:
+    """The runs of a cache with that key; None where it, or any other that was made with it, is not as it was written."""
+    table = cached_table(directory, FILE, key)
+    if table is None or not all(_is_whole(directory / name, digest) for name, digest in listed_caches(directory)[1].items()):
+        return None
+    run_dirs = {path.name: path for path in run_directories(directory)}
+    try:
+        return _runs(table, parsed(table.schema.metadata[_RUNS]), run_dirs)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _is_whole(path: Path, digest: FileDigest) -> bool:
+    try:
+        return FileDigest.of(read_regular(path, limit=EVIDENCE)) == digest
+    except OSError:
+        return False
+
+
+def _runs(table: Any, notes: Any, run_dirs: Mapping[str, Path]) -> list[Run] | None:
+    """None where the evidence has other runs, or one whose plan can't be read any more."""
     names = ("run", "metric", "value", "unit", "source_file", "source_field", "source_value", "source_unit")
     by_run: dict[str, dict[str, Observation]] = {}
     for run, *values in zip(*(table.column(name).to_pylist() for name in names), strict=True):
         by_run.setdefault(run, {})[values[0]] = Observation(*values)
+    if [data["run"] for data in notes] != list(run_dirs):
+        return None
     found = []
     for data in notes:
-        run_dir = directory / RUNS / data["run"]
-        found.append(Run(known_plan(run_dir)[0], run_dir, by_run.get(data["run"], {}), Verdict.from_json(data["verdict"]),
+        run_dir = run_dirs[data["run"]]
+        plan, problem = known_plan(run_dir)
+        if (problem is None) == any(reason["code"] == "no-plan" for reason in data["verdict"]["reasons"]):
+            return None
+        found.append(Run(plan, run_dir, by_run.get(data["run"], {}), Verdict.from_json(data["verdict"]),
                          data["environment"], tuple(data["assumptions"]), data["options"]))
     return found

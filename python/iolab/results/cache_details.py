@@ -12,24 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from .cache import write_quietly
+from .cache import cached_table
 from .model import Derived, Histogram, Series
 
 SERIES = "series.parquet"
 HISTOGRAMS = "histograms.parquet"
-_KEY = b"iolab.key"
 
 Details = dict[str, tuple[tuple[Series, ...], tuple[Histogram, ...]]]
 """Run to its series and histograms."""
 
 
-def write_details(directory: Path, derived: Mapping[str, Derived], key: str) -> None:
-    """Write both, or quietly nothing where the directory can't be written."""
+def detail_tables(derived: Mapping[str, Derived]) -> dict[str, Any]:
+    """Both as `pyarrow.Table`, by file name."""
     import pyarrow as pa
 
     series = [(run, one) for run, each in derived.items() for one in each.series]
     histograms = [(run, one) for run, each in derived.items() for one in each.histograms]
-    tables = {
+    return {
         SERIES: pa.table({
             "run": pa.array([run for run, _ in series], pa.string()), "name": pa.array([one.name for _, one in series], pa.string()),
             "unit": pa.array([one.unit for _, one in series], pa.string()), "time": _lists([one.time for _, one in series], pa.float64()),
@@ -42,8 +41,6 @@ def write_details(directory: Path, derived: Mapping[str, Derived], key: str) -> 
             "indices": _lists([one.indices for _, one in histograms], pa.uint32()),
             "counts": _lists([one.counts for _, one in histograms], pa.uint64())}),
     }
-    for name, table in tables.items():
-        write_quietly(directory / name, table.replace_schema_metadata({_KEY: key}))
 
 
 def _lists(arrays: list[Any], kind: Any) -> Any:
@@ -55,8 +52,8 @@ def _lists(arrays: list[Any], kind: Any) -> Any:
 
 
 def read_details(directory: Path, key: str) -> Details | None:
-    """What `write_details` kept under that key, or None."""
-    series, histograms = (_read(directory / name, key) for name in (SERIES, HISTOGRAMS))
+    """What was kept under that key, or None."""
+    series, histograms = (cached_table(directory, name, key) for name in (SERIES, HISTOGRAMS))
     if series is None or histograms is None:
         return None
     lines: dict[str, list[Series]] = {}
@@ -66,19 +63,6 @@ def read_details(directory: Path, key: str) -> Details | None:
     for run, name, bits, indices, numbers in _rows(histograms, ("run", "name", "bits"), ("indices", "counts")):
         counts.setdefault(run, []).append(Histogram(name, bits, indices, numbers))
     return {run: (tuple(lines.get(run, ())), tuple(counts.get(run, ()))) for run in {*lines, *counts}}
-
-
-def _read(path: Path, key: str) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not path.exists():
-        return None
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowInvalid):
-        return None
-    return table if (table.schema.metadata or {}).get(_KEY, b"").decode() == key else None
 
 
 def _rows(table: Any, plain: tuple[str, ...], lists: tuple[str, ...]) -> Any:

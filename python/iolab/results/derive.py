@@ -15,7 +15,7 @@ from ..formats.fio_messages import NORMAL_OUTPUT, is_normal_output
 from ..formats.tables import DeviceSamples, DeviceTable, FioLogTable, FioOutput, HostTable
 from ..verdict import Verdict
 from . import device_choice, device_metrics, fio_metrics, host_metrics, target_metrics
-from .evidence import measured_files, read_environment, read_io_log
+from .evidence import OWN_FILES, holds_numbers, measured_files, missing_files, read_environment, read_file, read_io_log
 from .facts import DamagedFile, Monitor, RunFacts
 from .gates.base import judge
 from .gates.stall import moved_series, stalls
@@ -47,6 +47,7 @@ class _Read:
     monitor_files: list[str] = field(default_factory=list)
     logs: dict[str, FioLogTable] = field(default_factory=dict)
     damaged: list[DamagedFile] = field(default_factory=list)
+    altered: list[DamagedFile] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
 
 
@@ -81,7 +82,7 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
     series.update(load_series(read.logs, plan.window, latency_scale=scale))
     host = {kind: cut(table, plan.window) for kind, table in read.host.items()}
     series.update(host_metrics.host_series(host, plan.window))
-    recorded = read_environment(run_dir)
+    recorded = read_environment(run_dir, plan.files)
     environment = {**({} if read.fio is None or read.fio.version is None else {"fio": read.fio.version}),
                    **recorded.get("fingerprint", {})}
     pooled = pool_run(read.fio.jobs, plan) if read.fio is not None and read.fio.jobs and not apart else None
@@ -91,7 +92,7 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
         devices=devices, monitor_files=tuple(read.monitor_files), monitors=_monitors(read, plan),
         host_busy=host_metrics.mean_busy(host), series=series, damaged=tuple(read.damaged),
         environment=environment, reference=reference or {}, host=_host_numbers(recorded),
-        target=target_metrics.read_target(run_dir), io_log=read_io_log(run_dir))
+        target=target_metrics.read_target(run_dir, plan.files), io_log=read_io_log(run_dir, plan.files), altered=tuple(read.altered))
     verdict = Verdict.of(judge(facts))
     observations = [*fio_metrics.observations(facts), *device_metrics.observations(devices, read.device_files, every),
                     *_stall(facts, read), *host_metrics.observations(host, read.host_files), *target_metrics.observations(facts)]
@@ -102,11 +103,19 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
 def _read_all(run_dir: Path, plan: RunPlan) -> _Read:
     read = _Read()
     normal: list[str] = []
+    missing = missing_files(run_dir, plan.files)
+    for own in sorted(OWN_FILES & (plan.files or {}).keys() - set(missing)):
+        try:
+            read_file(run_dir, own, plan.files)
+        except FormatError as error:
+            _note_altered(read, own, error.message)
+    for gone in missing:
+        _note_altered(read, gone, "it is missing")
     for path in measured_files(run_dir):
         try:
-            data = path.read_bytes()
-        except OSError as error:
-            read.damaged.append(DamagedFile(path.name, error.strerror or str(error)))
+            data = read_file(run_dir, path.name, plan.files)
+        except FormatError as error:
+            _note_altered(read, path.name, error.message, is_evidence=plan.files is None or path.name in plan.files)
             continue
         if not data and _may_be_empty(path.name, plan):
             read.assumptions.append(f"{path.name} is empty: nothing was due in it")
@@ -125,6 +134,11 @@ def _read_all(run_dir: Path, plan: RunPlan) -> _Read:
     if normal and read.fio is None:
         read.damaged.append(DamagedFile(normal[0], NORMAL_OUTPUT))
     return read
+
+
+def _note_altered(read: _Read, file: str, reason: str, *, is_evidence: bool = True) -> None:
+    """A file that is another than the run left is not read. Where numbers may have come from it, the run has none that count."""
+    (read.damaged if is_evidence and holds_numbers(file) else read.altered).append(DamagedFile(file, reason))
 
 
 def _may_be_empty(file: str, plan: RunPlan) -> bool:

@@ -5,18 +5,22 @@ Evidence is written once. Everything else in a results directory can be made aga
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..errors import FormatError
+from ..files import EVIDENCE, open_for_writing, read_regular, write_atomically
+from ..integrity import FileDigest, has_own_digest, with_own_digest
 from ..texts import parsed
-from .manifest import write_atomically
 from .model import RunPlan
 
-SCHEMA = 1
+SCHEMA = 2
+"""Of `run.json`: from 2 on it has digests, of the run's files and of itself."""
 RUNS = "runs"
 PROFILES = "profiles"
 """Where runs lie that were made for a profile alone: apart, so that nothing that is measured knows of them."""
@@ -36,6 +40,8 @@ PICTURE_READ_FILE = "picture_read.json"
 OWN_FILES = {PLAN_FILE, ENVIRONMENT_FILE, TARGET_FILE, IO_LOG_FILE, PICTURE_READ_FILE}
 """Files of a run directory that iolab itself writes about the run, as opposed to what tools measured."""
 
+_WORDS = (".err", "stderr.txt", "stdout.txt", "command.txt", "dmesg.txt", "hooks.jsonl", ".fio")
+"""Ends of names of files that tell of a run in words."""
 
 _KINDS: Mapping[str, Any] = {
     **dict.fromkeys(("run", "variant", "status", "host"), str),
@@ -45,13 +51,37 @@ _KINDS: Mapping[str, Any] = {
 
 
 def write_plan(run_dir: Path, plan: RunPlan, *, durable: bool = True) -> None:
-    """Write `run.json`: the plan as plain data. `durable=False` leaves the fsync out (imports, which can be made again)."""
-    data = {"schema": SCHEMA, **dataclasses.asdict(plan)}
-    text = json.dumps(data, indent=1, default=_plain) + "\n"
+    """Write `run.json`: the plan as plain data, with the digest of every file that the run left, and of itself.
+
+    To be called last: what comes later is not the run's. `durable=False` leaves the fsync out (imports, which can be made again).
+    """
+    fields = {each.name: getattr(plan, each.name) for each in dataclasses.fields(plan)}
+    files = {name: str(digest) for name, digest in _digests(run_dir).items()}
+    document = with_own_digest(json.dumps({"schema": SCHEMA, **fields, "files": files}, indent=1, default=_plain))
     if durable:
-        write_atomically(run_dir / PLAN_FILE, text)
+        write_atomically(run_dir / PLAN_FILE, document)
     else:
-        (run_dir / PLAN_FILE).write_text(text, "utf-8")
+        with os.fdopen(open_for_writing(run_dir / PLAN_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
+            file.write(document)
+
+
+def _digests(run_dir: Path) -> dict[str, FileDigest]:
+    """Of every file below a run's directory that can be read, in order of path."""
+    found = {}
+    for path in files_below(run_dir):
+        with contextlib.suppress(OSError):  # what can't be read now is no evidence
+            found[path] = FileDigest.of(read_regular(run_dir / path, limit=EVIDENCE))
+    return dict(sorted(found.items()))
+
+
+def files_below(run_dir: Path) -> Iterator[str]:
+    """Paths below a run's directory of all that is no directory, but for `run.json` and hidden files."""
+    top = len(str(run_dir)) + 1
+    for folder, _, names in os.walk(run_dir):
+        below = f"{folder[top:]}/" if len(folder) > top else ""
+        for name in names:
+            if not name.startswith(".") and (below or name != PLAN_FILE):
+                yield f"{below}{name}"
 
 
 def _plain(value: Any) -> Any:
@@ -62,9 +92,17 @@ def read_plan(run_dir: Path) -> RunPlan:
     """The plan that `write_plan` wrote; FormatError where it is missing or damaged."""
     path = run_dir / PLAN_FILE
     try:
-        data = parsed(path.read_bytes())
-        if data.pop("schema") != SCHEMA:
+        content = read_regular(path)
+        has_digest = has_own_digest(content)
+        data = parsed(content)
+        schema = data.pop("schema")
+        if type(schema) is not int or not 1 <= schema <= SCHEMA:
             raise FormatError("of a schema that this iolab doesn't read", where=path)
+        if has_digest is False or (has_digest is None and schema > 1):
+            raise FormatError("is damaged: its content is not what its digest is of", where=path)
+        data.pop("sha256", None)
+        if data.get("files") is not None:
+            data["files"] = {str(name): FileDigest.parse(each) for name, each in data["files"].items()}
         if data.get("window") is not None:
             data["window"] = (int(data["window"][0]), int(data["window"][1]))
         data["command"] = tuple(data.get("command", ()))
@@ -73,7 +111,9 @@ def read_plan(run_dir: Path) -> RunPlan:
         return RunPlan(**data)
     except FileNotFoundError:
         raise FormatError("has no run.json: the run was never finished", where=run_dir) from None
-    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+    except OSError as error:
+        raise FormatError(f"can't be read as a run's plan: {error.strerror or error}", where=path) from None
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise FormatError(f"can't be read as a run's plan: {error!r}", where=path) from None
 
 
@@ -123,23 +163,64 @@ def run_number(name: str) -> int | None:
 def measured_files(run_dir: Path) -> list[Path]:
     """The tools' files of a run, sorted by name."""
     return sorted(path for path in run_dir.iterdir()
-                  if path.name not in OWN_FILES and not path.name.startswith(".") and path.is_file())
+                  if path.name not in OWN_FILES and not path.name.startswith(".") and not path.is_dir())
 
 
-def read_environment(directory: Path) -> dict[str, Any]:
-    """`environment.json` of a run or of a results directory; empty where there is none or it is damaged."""
-    return _document(directory / ENVIRONMENT_FILE)
+Files: TypeAlias = Mapping[str, FileDigest] | None
+"""`RunPlan.files`."""
 
 
-def read_io_log(run_dir: Path) -> dict[str, Any]:
+def read_file(run_dir: Path, name: str, files: Files) -> bytes:
+    """A file of a run, as it was when the run ended; FormatError where it can't be read or is another by now."""
+    path = run_dir / name
+    try:
+        data = read_regular(path, limit=EVIDENCE)
+    except OSError as error:
+        raise FormatError(error.strerror or str(error), where=path) from None
+    if files is not None:
+        if name not in files:
+            raise FormatError("it was not there when the run ended", where=path)
+        if files[name] != FileDigest.of(data):
+            raise FormatError("its content changed after the run ended", where=path)
+    return data
+
+
+def missing_files(run_dir: Path, files: Files) -> list[str]:
+    """Files that were there when the run ended and are not any more."""
+    return [name for name in files or () if not os.path.lexists(run_dir / name)]
+
+
+def holds_numbers(name: str) -> bool:
+    """Whether a file of a run may be what its numbers come from; others tell of the run in words."""
+    return not (name == ENVIRONMENT_FILE or "/" in name or name.endswith(_WORDS))
+
+
+def read_environment(directory: Path, files: Files = None) -> dict[str, Any]:
+    """`environment.json` of a run or of a results directory: `{"fingerprint": {name: text}, "facts": {...}}`; empty where there is none or
+    it is damaged."""
+    found = read_document(directory, ENVIRONMENT_FILE, files)
+    if not found:
+        return {}
+    parts: dict[str, dict[str, Any]] = {
+        name: part if isinstance(part := found.get(name), dict) else {} for name in ("fingerprint", "facts")}
+    return {**found, **parts, "fingerprint": {name: str(value) for name, value in parts["fingerprint"].items()}}
+
+
+def read_io_log(run_dir: Path, files: Files = None) -> dict[str, Any]:
     """`log_ios.json` of a run: `recording` (below the results), `label` of its mark there, `events` and `latency` percentiles by operation,
     or the `problem`; empty where there is none or it is damaged."""
-    return _document(run_dir / IO_LOG_FILE)
+    return read_document(run_dir, IO_LOG_FILE, files)
 
 
-def _document(path: Path) -> dict[str, Any]:
+def read_document(directory: Path, name: str, files: Files = None) -> dict[str, Any]:
+    """A JSON object that iolab wrote; empty where there is none, or it is damaged by that digest in `files` or its own, which those of
+    schema 2 on have."""
     try:
-        data = parsed(path.read_bytes())
-    except (OSError, ValueError):
+        content = read_file(directory, name, files)
+        data, has_digest = parsed(content), has_own_digest(content)
+    except (FormatError, ValueError):
         return {}
-    return data if isinstance(data, dict) else {}
+    if not isinstance(data, dict) or has_digest is False or (has_digest is None and data.get("schema", 1) not in (1, None)):
+        return {}
+    data.pop("sha256", None)
+    return data

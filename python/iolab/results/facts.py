@@ -54,7 +54,7 @@ class RunFacts:
         monitors: what each of those files holds, a device each, within the window.
         host_busy: share of the time of all the host's CPUs that was busy over the window; None where nobody watched.
         series: name to per-second series.
-        damaged: files that could not be read.
+        damaged: files that could not be read. altered: files that tell of the run in words, and are not as the run left them.
         environment, reference: this run's host facts and those of the results' first run on that host.
         target: what the target said of the run (`target.json`), empty where it said nothing.
         io_log: what became of the log of every I/O (`log_ios.json`), empty where there was none.
@@ -74,6 +74,7 @@ class RunFacts:
     host_busy: float | None = None
     series: Mapping[str, Series] = field(default_factory=dict)
     damaged: Sequence[DamagedFile] = ()
+    altered: Sequence[DamagedFile] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     reference: Mapping[str, str] = field(default_factory=dict)
     host: Mapping[str, float] = field(default_factory=dict)

@@ -9,13 +9,16 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..errors import ResultsError
+from ..files import read_regular, write_atomically
+from ..integrity import has_own_digest, with_own_digest
 from ..texts import parsed
 from .manifest import FILE as MANIFEST_FILE
-from .manifest import Manifest, read_manifest, write_atomically
+from .manifest import Manifest, read_manifest
 from .model import Run
 
 FILE = "hosts.json"
-SCHEMA = 1
+SCHEMA = 2
+"""From 2 on it has a digest of itself."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +37,20 @@ def read_hosts(directory: Path) -> Hosts | None:
     """The hosts of a directory, None where it has no such file; ResultsError where that is damaged or of a newer iolab."""
     path = directory / FILE
     try:
-        data = parsed(path.read_bytes())
+        content = read_regular(path)
+        data, has_digest = parsed(content), has_own_digest(content)
         if data["schema"] > SCHEMA:
             raise ResultsError(f"written by a newer iolab (schema {data['schema']}, this one reads {SCHEMA})", where=path,
                                hint="open it with that version")
+        if has_digest is False or (has_digest is None and data["schema"] > 1):
+            raise ResultsError("is damaged: its content is not what its digest is of", where=path, hint="put it back from a copy")
         words = {str(name): str(word) for name, word in data["hosts"].items()}
         reproduce = [str(word) for word in data["reproduce"]]
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except OSError as error:
+        raise ResultsError(f"can't be read: {error.strerror or error}", where=path) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ResultsError(f"is damaged: {error!r}"[:200], where=path) from None
     if not words or any(not name or "/" in name or name in (".", "..") for name in words):
         raise ResultsError("is damaged: no names of hosts", where=path)
@@ -65,7 +73,7 @@ def host_words(directory: Path) -> tuple[str, ...]:
 def write_hosts(directory: Path, hosts: Hosts) -> None:
     """Write it whole or not at all."""
     data = {"schema": SCHEMA, "kind": "hosts", "hosts": dict(hosts.words), "reproduce": list(hosts.reproduce)}
-    write_atomically(directory / FILE, json.dumps(data, indent=1) + "\n")
+    write_atomically(directory / FILE, with_own_digest(json.dumps(data, indent=1)))
 
 
 def begun_on(directory: Path, hosts: Hosts) -> list[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import FormatError
+from ..files import open_for_writing
 from ..texts import parsed
+from .evidence import Files, read_file
 
 FILE = "marks.jsonl"
 
@@ -40,31 +43,31 @@ def add_marks(run_dir: Path, marks: Iterable[Mark]) -> None:
     """Append marks to a run's file; without any, none is made."""
     text = "".join(mark.as_line() for mark in marks)
     if text:
-        with (run_dir / FILE).open("a", encoding="utf-8") as file:
+        with os.fdopen(open_for_writing(run_dir / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "a", encoding="utf-8") as file:
             file.write(text)
 
 
-def seconds_of(run_dir: Path, window: tuple[int, int] | None) -> list[tuple[float, str]]:
+def seconds_of(run_dir: Path, window: tuple[int, int] | None, files: Files = None) -> list[tuple[float, str]]:
     """(seconds since the window's start, label) of the marks of a run that lie inside its window; none where they are damaged."""
     try:
-        found = () if window is None else read_marks(run_dir)
+        found = () if window is None else read_marks(run_dir, files)
     except FormatError:
         return []
     start, end = window or (0, 0)
     return [((mark.time_ns - start) / 1e9, mark.label) for mark in found if start <= mark.time_ns <= end]
 
 
-def read_marks(run_dir: Path) -> tuple[Mark, ...]:
+def read_marks(run_dir: Path, files: Files = None) -> tuple[Mark, ...]:
     """The marks of a run in order of time, none without the file; FormatError names the first damaged line.
 
     A last line without its line end was cut by a kill and is left out.
     """
     path = run_dir / FILE
-    try:
-        text = path.read_text("utf-8")
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return ()
-    except (OSError, UnicodeDecodeError) as error:
+    try:
+        text = read_file(run_dir, FILE, files).decode()
+    except UnicodeDecodeError as error:
         raise FormatError(f"can't be read: {error}", where=path) from None
     found = []
     for number, line in enumerate(text.split("\n")[:-1], 1):

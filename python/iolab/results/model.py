@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..integrity import FileDigest
 from ..verdict import Verdict
 
 Factors = Mapping[str, Any]
@@ -110,6 +111,8 @@ class RunPlan:
         command: argument list that the run executed; exit_code: its exit code, None where unknown.
         tools: name to version; host: where it ran.
         extra: whatever else was recorded.
+        files: path below the run's directory to the digest of what was there when the run ended, `run.json` apart; None where no digests
+            were recorded (by an older iolab).
     """
 
     run: str
@@ -129,6 +132,7 @@ class RunPlan:
     exit_code: int | None = None
     tools: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, FileDigest] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from typing import Any
 from ..errors import ResultsError
 from ..metrics import find, sort_key
 from ..verdict import Level, Reason, Verdict
-from .cache import evidence_key, read_cache, table_of, write_cache
-from .cache_details import Details, read_details, write_details
+from .cache import FILE as CACHE_FILE
+from .cache import evidence_key, notes_and_table, read_cache, table_of, write_caches
+from .cache_details import Details, detail_tables, read_details
 from .evidence import known_plan, read_environment, run_directories
 from .hosts import begun_on, joined_manifest, joined_runs, read_hosts
 from .manifest import Manifest, read_manifest
@@ -47,7 +48,7 @@ class Results:
         if self._parts:
             return joined_runs({name: part.runs for name, part in self._parts.items()})
         if self.manifest.origin == "table":
-            return published_runs(self.path)
+            return published_runs(self.path, self.manifest.files)
         key = self._key = evidence_key(self.path)
         cached = read_cache(self.path, key)
         if cached is not None:
@@ -57,8 +58,7 @@ class Results:
             runs.append(run)
             if progress is not None:
                 progress(number, of)
-        write_cache(self.path, runs, key)
-        write_details(self.path, self._derived, key)
+        write_caches(self.path, {CACHE_FILE: notes_and_table(runs), **detail_tables(self._derived)}, key)
         return runs
 
     def _read(self) -> Iterator[tuple[Run, int]]:
@@ -167,7 +167,7 @@ class Results:
     def environment(self) -> dict[str, Any]:
         """`environment.json` of the results, else of the first run that has one: `{"fingerprint", "facts"}`, or empty."""
         found = read_environment(next(iter(self._parts.values())).path if self._parts else self.path)
-        return found or next((facts for run in self.runs if (facts := read_environment(run.evidence))), {})
+        return found or next((facts for run in self.runs if (facts := read_environment(run.evidence, run.plan.files))), {})
 
     def environments(self) -> dict[str, dict[str, Any]]:
         """`environment()` of each host, by the name before its runs'; that of results of a single host under an empty name."""

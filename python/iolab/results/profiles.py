@@ -5,7 +5,6 @@ Runs that a study makes for profiles lie under `profiles/`, apart from the measu
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Any
 from ..errors import FormatError
 from ..formats.detect import read
 from ..formats.stacks import KERNEL, StackTable
-from .evidence import known_plan, profile_directories, run_directories
+from .evidence import known_plan, profile_directories, read_document, read_file, run_directories
 from .hosts import parts_of
 from .model import Factors, RunPlan
 
@@ -125,25 +124,33 @@ def _take(run_dir: Path, file: str, prefix: str, found: list[Profile], notes: li
         notes.append(f"run {name}, made for a profile, has none: {why}")
         return
     try:
-        table = _table(run_dir / file)
+        table = _table(run_dir, file, plan)
     except FormatError as error:
         notes.append(f"run {name} has no profile that can be read: {error}")
         return
     if table is not None:
+        notes += _altered_facts(run_dir, name, plan)
         found.append(_profile(name, plan, run_dir, file, table))
 
 
-def _table(path: Path) -> StackTable | None:
+def _altered_facts(run_dir: Path, name: str, plan: RunPlan) -> list[str]:
+    """Why nothing is known of how a profile was made, where that was recorded."""
+    if FACTS_FILE in (plan.files or ()):
+        try:
+            read_file(run_dir, FACTS_FILE, plan.files)
+        except FormatError as error:
+            return [f"run {name}: {FACTS_FILE} is not as the run left it: {error.message}; how its profile was made is not known"]
+    return []
+
+
+def _table(run_dir: Path, file: str, plan: RunPlan) -> StackTable | None:
     """The stacks of a file; None where it holds something else."""
-    try:
-        table: Any = read(path.read_bytes(), str(path))[1]
-    except OSError as error:
-        raise FormatError(error.strerror or str(error), where=path) from None
+    table: Any = read(read_file(run_dir, file, plan.files), str(run_dir / file))[1]
     return table if isinstance(table, StackTable) else None
 
 
 def _profile(name: str, plan: RunPlan, run_dir: Path, file: str, table: StackTable) -> Profile:
-    facts = _facts(run_dir / FACTS_FILE)
+    facts = read_document(run_dir, FACTS_FILE, plan.files)
 
     def number(key: str) -> Any:
         value = facts.get(key)
@@ -154,12 +161,3 @@ def _profile(name: str, plan: RunPlan, run_dir: Path, file: str, table: StackTab
                    str(facts.get("event") or table.event), str(facts.get("tool", "")), plan.host,
                    tuple(tuple(map(str, each)) for each in commands) if isinstance(commands, list) else (),
                    int(number("lost") or 0), int(number("damaged") or 0) + table.damaged, run_dir, file)
-
-
-def _facts(path: Path) -> dict[str, Any]:
-    """How it was made; empty where that isn't there or is damaged: the stacks stand for themselves."""
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}

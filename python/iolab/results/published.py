@@ -8,16 +8,15 @@ import time
 from pathlib import Path
 
 from .. import __version__
-from ..errors import UsageError
+from ..errors import FormatError, ResultsError, UsageError
 from ..formats.published_table import PublishedTable, PublishedValue, read_published_table
 from ..units import parse_fio_size
 from ..verdict import Reason, Verdict
+from .evidence import Files, read_file
 from .foreign import CONCURRENCY, refuse_taken
 from .gates.littles_law import concurrency_reason
-from .manifest import Manifest, write_manifest
+from .manifest import TABLES, Manifest, write_manifest
 from .model import Observation, Run, RunPlan
-
-TABLES = "tables"
 
 
 def import_table(source: Path, output: Path, *, baseline: str | None = None, reproduce: list[str] | None = None) -> int:
@@ -36,11 +35,20 @@ def import_table(source: Path, output: Path, *, baseline: str | None = None, rep
     return len(_cells(table))
 
 
-def published_runs(directory: Path) -> list[Run]:
-    """The cells of every table of a results directory, as runs in order of appearance."""
+def published_runs(directory: Path, files: Files = None) -> list[Run]:
+    """The cells of every table of a results directory, as runs in order of appearance.
+
+    `files`: the manifest's digests. ResultsError where a table is not as it was imported, FormatError where it is none.
+    """
     runs: list[Run] = []
-    for path in sorted((directory / TABLES).glob("*.csv")):
-        runs += _runs(read_published_table(path.read_bytes(), str(path)), path, path.relative_to(directory).as_posix(), len(runs))
+    there = [path.relative_to(directory).as_posix() for path in sorted((directory / TABLES).glob("*.csv"))]
+    for name in dict.fromkeys([*there, *(name for name in files or () if name.startswith(f"{TABLES}/"))]):
+        try:
+            data = read_file(directory, name, files)
+        except FormatError as error:
+            raise ResultsError(f"is not as it was imported: {error.message}", where=directory / name,
+                               hint="put it back from a copy, or import the table again") from None
+        runs += _runs(read_published_table(data, str(directory / name)), directory / name, name, len(runs))
     return runs
 
 

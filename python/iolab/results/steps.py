@@ -20,7 +20,7 @@ from ..formats.fio_pool import pool_jobs
 from ..formats.tables import FioJob, FioLogTable, FioOutput
 from ..verdict import Verdict
 from . import fio_metrics
-from .evidence import measured_files
+from .evidence import measured_files, read_file
 from .facts import RunFacts
 from .gates.base import Gate
 from .gates.littles_law import LittlesLawGate
@@ -128,15 +128,15 @@ def read_steps(run: Run) -> tuple[Step, ...]:
     for path in measured_files(run.evidence):
         match = _LOG.search(path.name)
         try:
-            data = path.read_bytes()
+            data = read_file(run.evidence, path.name, run.plan.files)
             if match:
                 logs[match[1], match[2]] = FioLog().read(data, path.name)
             elif fio is None and detect(data, path.name) == FioJson.name:
                 fio, fio_file = FioJson().read(data, path.name), path.name
-        except (OSError, FormatError):
+        except FormatError:
             continue
     try:
-        marks = read_marks(run.evidence)
+        marks = read_marks(run.evidence, run.plan.files)
     except FormatError:
         marks = ()
     return steps_of(run.plan, fio, fio_file, logs, marks)

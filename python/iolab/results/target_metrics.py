@@ -9,19 +9,15 @@ from typing import Any
 import numpy as np
 
 from ..metrics import of
-from ..texts import parsed
 from .evidence import TARGET_FILE as FILE
+from .evidence import Files, read_document
 from .facts import RunFacts
 from .model import Observation
 
 
-def read_target(run_dir: Path) -> Mapping[str, Any]:
+def read_target(run_dir: Path, files: Files = None) -> Mapping[str, Any]:
     """The content of `target.json`; empty where there is none or it is damaged."""
-    try:
-        data = parsed((run_dir / FILE).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}
+    return read_document(run_dir, FILE, files)
 
 
 def observations(facts: RunFacts) -> Iterator[Observation]:

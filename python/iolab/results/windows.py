@@ -53,7 +53,7 @@ def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) 
     found: list[Run] = []
     for run in listed:
         try:
-            marks = [mark for mark in read_marks(run.evidence) if mark.kind in _CUT_KINDS]
+            marks = [mark for mark in read_marks(run.evidence, run.plan.files) if mark.kind in _CUT_KINDS]
         except FormatError:
             continue
         if marks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from ..clock import Clock
 from ..errors import RunError
+from ..files import open_for_writing
 from ..hosts.base import Host, Process
 from ..study.commands import Command
 from .journal import Journal
@@ -120,7 +122,7 @@ class CommandRunner:
 
     def _write(self, directory: Path, record: Mapping[str, Any]) -> None:
         try:
-            with (directory / RECORDS).open("a", encoding="utf-8") as file:
+            with os.fdopen(open_for_writing(directory / RECORDS, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
         except OSError as error:
             self._noticed(f"{directory / RECORDS} can't be written: {error.strerror or error}")

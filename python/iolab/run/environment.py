@@ -6,15 +6,18 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..files import write_atomically
 from ..hosts.base import Host
 from ..hosts.block_devices import block_device_facts, settings
 from ..hosts.facts import Facts, host_facts
+from ..integrity import with_own_digest
 from ..results.evidence import ENVIRONMENT_FILE
-from ..results.manifest import write_atomically
 from ..targets.base import Target
 from .revisions import revision
 
 SCHEMA = 1
+SCHEMA_OF_STUDY = 2
+"""That for the whole study has a digest of itself; a run's is among the digests of `run.json`."""
 _FACTS_OF_A_RUN = ("memory_bytes", "cpus")
 """Numbers that gates hold a run's load against."""
 
@@ -46,7 +49,7 @@ def gather(host: Host, targets: list[Target], tools: Mapping[str, str], revision
 
 def write_study_environment(directory: Path, found: Facts) -> None:
     """The whole of it, for the results directory."""
-    write_atomically(directory / ENVIRONMENT_FILE, _text(found.fingerprint, found.facts))
+    write_atomically(directory / ENVIRONMENT_FILE, with_own_digest(_text(SCHEMA_OF_STUDY, found.fingerprint, found.facts)))
 
 
 def write_run_environment(run_dir: Path, found: Facts, temperatures: Mapping[str, float]) -> None:
@@ -54,9 +57,9 @@ def write_run_environment(run_dir: Path, found: Facts, temperatures: Mapping[str
     facts: dict[str, object] = {name: found.facts[name] for name in _FACTS_OF_A_RUN if name in found.facts}
     if temperatures:
         facts["temperatures_celsius"] = dict(temperatures)
-    (run_dir / ENVIRONMENT_FILE).write_text(_text(found.fingerprint, facts), "utf-8")
+    (run_dir / ENVIRONMENT_FILE).write_text(_text(SCHEMA, found.fingerprint, facts), "utf-8")
 
 
-def _text(fingerprint: Mapping[str, str], facts: Mapping[str, object]) -> str:
-    data = {"schema": SCHEMA, "fingerprint": dict(fingerprint), "facts": dict(facts)}
+def _text(schema: int, fingerprint: Mapping[str, str], facts: Mapping[str, object]) -> str:
+    data = {"schema": schema, "fingerprint": dict(fingerprint), "facts": dict(facts)}
     return json.dumps(data, indent=1, default=str) + "\n"

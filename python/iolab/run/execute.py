@@ -11,11 +11,11 @@ from pathlib import Path
 
 from ..clock import Clock
 from ..errors import RunError
+from ..files import write_atomically
 from ..hosts.base import Host, HungError, KernelLog
 from ..hosts.facts import Facts, temperatures
 from ..hosts.place import Place
 from ..results.evidence import TARGET_FILE, write_plan
-from ..results.manifest import write_atomically
 from ..results.marks import add_marks
 from ..sources.base import Source
 from ..study.commands import Action

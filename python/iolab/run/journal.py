@@ -5,14 +5,14 @@ After a kill the journal tells which run was in flight, and under which process 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..clock import Clock
-from ..results.journal import EVENTS, FILE
+from ..files import open_for_writing
+from ..results.journal import EVENTS, FILE, checked_line
 
 
 class Journal:
@@ -20,6 +20,7 @@ class Journal:
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._path, self._clock = directory / FILE, clock
+        self._size = self._lines = 0
 
     def write(self, event: str, **data: Any) -> None:
         """Append one event and wait until it is on disk."""
@@ -27,16 +28,21 @@ class Journal:
 
     def write_all(self, events: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
         """Append events with one wait for the disk. A torn line that a crash left is ended first, so it costs only itself."""
-        lines = []
+        noted = []
         for event, data in events:
             if event not in EVENTS:
                 raise ValueError(f"no event is called {event}")
-            lines.append(json.dumps({"event": event, "time_ns": self._clock.realtime_ns(), **data}, default=str) + "\n")
-        with self._path.open("ab+") as file:
-            if file.tell() > 0:
-                file.seek(-1, os.SEEK_END)
-                if file.read(1) != b"\n":
-                    file.write(b"\n")
-            file.write("".join(lines).encode())
+            noted.append({"event": event, "time_ns": self._clock.realtime_ns(), **data})
+        with os.fdopen(open_for_writing(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "ab+") as file:
+            torn = b""
+            if file.tell() != self._size:
+                # of an earlier attempt, or a write that the disk refused in its midst
+                file.seek(0)
+                before = file.read()
+                torn = b"\n" if before and not before.endswith(b"\n") else b""
+                self._lines = before.count(b"\n") + len(torn)
+            lines = [checked_line(event, number) for number, event in enumerate(noted, self._lines + 1)]
+            file.write(torn + b"".join(lines))
             file.flush()
             os.fsync(file.fileno())
+            self._size, self._lines = file.tell(), self._lines + len(lines)

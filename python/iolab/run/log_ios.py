@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..errors import FormatError, IolabError, ResultsError
+from ..files import write_atomically
 from ..formats.fio_json import FioJson
 from ..formats.fio_pool import pool_jobs
 from ..formats.tables import FioDirection
 from ..results.evidence import IO_LOG_FILE
 from ..results.gates.io_log import LATENCY_BITS, PERCENTILES, counted
-from ..results.manifest import write_atomically
 from ..workloads.base import Load
 from ..workloads.fio_ios import FOLDER, IoLog, io_logs, span_ns
 from ..workloads.fio_job import OUTPUT_FILE, SHORTEST_LOGGED, STEP_LOG_MSEC

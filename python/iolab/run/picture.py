@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import IolabError
+from ..files import write_atomically
 from ..results.evidence import PICTURE_READ_FILE, read_io_log
-from ..results.manifest import write_atomically
 from ..workloads.picture_plan import PICTURE_FILE
 
 _STEP_NS = 10_000_000

@@ -19,7 +19,7 @@ from ..results.evidence import profile_directories, read_plan, run_directories, 
 from ..results.journal import FILE as JOURNAL_FILE
 from ..results.journal import read_journal
 from ..results.manifest import FILE as MANIFEST_FILE
-from ..results.manifest import Manifest, read_manifest
+from ..results.manifest import STUDY_FILE, Manifest, read_manifest
 from ..results.model import RunPlan
 from ..study.adapt import Changes
 from ..study.load import Study, load_study
@@ -28,7 +28,6 @@ from ..targets.made import clean_leftovers
 from .journal import Journal
 from .starts import end_left_running
 
-STUDY_FILE = "study.toml"
 ASIDE = "aside"
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 from ..clock import Clock
 from ..errors import RunError
+from ..files import write_atomically
 from ..hosts.base import Host
 from ..hosts.facts import Facts
 from ..results.evidence import PROFILES, RUNS
 from ..results.manifest import FILE as MANIFEST_FILE
-from ..results.manifest import Manifest, read_manifest, write_atomically, write_manifest
+from ..results.manifest import STUDY_FILE, Manifest, read_manifest, write_manifest
 from ..study.load import Study
 from ..study.plan import Plan, PlannedRun, plan_runs
 from ..targets.base import NOTHING_ALLOWED, Permissions, Target
@@ -30,7 +31,7 @@ from .interrupts import Interrupts
 from .journal import Journal
 from .progress import Outcome, ProgressListener
 from .record import RunEnd
-from .resume import NOTHING, STUDY_FILE, Past, check_host, check_surroundings, clear, drifted, read_past
+from .resume import NOTHING, Past, check_host, check_surroundings, clear, drifted, read_past
 from .starts import Starts
 
 

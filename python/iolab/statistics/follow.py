@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import math
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..clock import Clock
 from ..errors import FormatError, UsageError
+from ..files import open_for_reading
 from ..recording.lock import LOCK
 from ..recording.recording import Recording
 from . import counters
@@ -166,7 +168,7 @@ class Follower:
 
 def _held(recording: Recording) -> bool:
     """Whether a writer has the recording."""
-    with contextlib.suppress(OSError), (recording.path / LOCK).open("rb") as file:
+    with contextlib.suppress(OSError), os.fdopen(open_for_reading(recording.path / LOCK), "rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-BASE = {"units", "errors", "verdict", "clock", "registry", "metrics", "texts", "integrity", "_core", "stats", "__init__"}
+BASE = {"units", "errors", "verdict", "clock", "registry", "metrics", "texts", "integrity", "files", "_core", "stats", "__init__"}
 READING = BASE | {"formats", "recording", "statistics"}
 JUDGING = READING | {"results", "compare"}
 ACTING = {"hosts", "rigs", "targets", "workloads", "sources", "study", "recorder", "run"}

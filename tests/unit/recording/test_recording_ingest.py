@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -231,11 +232,11 @@ def test_a_disk_that_is_full_keeps_what_was_there(tmp_path: Path, monkeypatch: p
     log = Trace(fio_log(tmp_path / "j_lat.1.log", 100))
     ingest(log, tmp_path / "r")
 
-    def full(*_args: object) -> None:
+    def full(*_args: object, **_more: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", full)
+        patch.setattr(os, "replace", full)
         with pytest.raises(ResultsError, match="No space left on device"):
             ingest(log, tmp_path / "r")
     assert Recording(tmp_path / "r").summary().events == 100

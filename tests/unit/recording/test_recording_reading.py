@@ -199,7 +199,7 @@ def test_a_disk_that_refuses_to_seal_loses_nothing(tmp_path: Path, failing: str)
     writer = create(tmp_path / "r")
     writer.append_events(events(10))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(*{"fsync": (os, "fsync"), "replace": (Path, "replace"), "write": (pq.ParquetWriter, "write_table")}[failing], full)
+        patch.setattr(*{"fsync": (os, "fsync"), "replace": (os, "replace"), "write": (pq.ParquetWriter, "write_table")}[failing], full)
         with pytest.raises(ResultsError, match="No space left on device; free space there"):
             writer.seal()
         recording = Recording(tmp_path / "r")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from iolab.report.assemble import assemble
+from iolab.results.evidence import write_plan
 from iolab.results.manifest import Manifest, write_manifest
 from iolab.results.marks import FILE, Mark
 from iolab.results.model import RunPlan
@@ -28,6 +29,7 @@ def results(tmp_path: Path) -> Results:
         rows = "".join(f"{T0 // 10**6 + 1000 * (second + 1)}, {rate}, 1, 0, 0\n" for second, rate in enumerate(rates))
         (run_dir / "fio_iops.log").write_text(rows)
         (run_dir / FILE).write_text(Mark(T0 + 5 * 10**9, "action", "disk pulled", data={"exit_code": 0}).as_line())
+        write_plan(run_dir, plan)
     write_manifest(tmp_path, Manifest(name="marked", origin="run", created_ns=T0, iolab="0", variants=["master"], factors=["numjobs"]))
     return Results(tmp_path)
 

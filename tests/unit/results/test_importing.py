@@ -171,10 +171,16 @@ def test_the_cache_is_renewed_when_evidence_changes(tree: Path, tmp_path: Path) 
     assert [(run.plan, run.verdict, run.observations) for run in again.runs] == [
         (run.plan, run.verdict, run.observations) for run in first.runs]
     changed = tmp_path / "out" / "runs" / first.runs[0].id / "fio.json"
+    before = changed.read_bytes()
     changed.write_text(output(job(jobs=2, iops=5000.0)))
-    assert Results(tmp_path / "out").runs[0].value("write.iops") == 5000.0
+    for damaged in (Results(tmp_path / "out"), Results(tmp_path / "out")):
+        assert damaged.runs[0].value("write.iops") is None
+        [reason] = [each for each in damaged.runs[0].verdict.reasons if each.code == "damaged-file"]
+        assert reason.text == "fio.json can't be used: its content changed after the run ended"
+    changed.write_bytes(before)
+    assert Results(tmp_path / "out").runs[0].observations == first.runs[0].observations
     (tmp_path / "out" / cache.FILE).write_bytes(b"PAR1 damaged")
-    assert Results(tmp_path / "out").runs[0].value("write.iops") == 5000.0
+    assert Results(tmp_path / "out").runs[0].observations == first.runs[0].observations
 
 
 def test_series_and_histograms_come_from_the_cache_as_from_the_evidence(tree: Path, tmp_path: Path) -> None:

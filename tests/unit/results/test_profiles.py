@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from iolab.results.evidence import read_plan, write_plan
 from iolab.results.foreign import import_tree
 from iolab.results.profiles import read_profiles
 from support.fio_files import job, output
@@ -33,6 +34,7 @@ def test_damage_costs_a_profile_and_is_said(tmp_path: Path) -> None:
     (add_profile(tmp_path, 5, "e", BEFORE) / "profile.json").write_text("{", "utf-8")
     found, notes = read_profiles(tmp_path)
     assert [(one.variant, one.frequency, one.possible) for one in found] == [("e", None, None)]
+    assert "0005-00000000: profile.json is not as the run left it" in notes.pop()
     assert [note.split(":")[0] for note in notes] == [
         "run 0001-00000000 has no profile that can be read", "run 0002-00000000 has no profile that can be read",
         "run 0003-00000000, made for a profile, has none", "run 0004-00000000, made for a profile, has none"]
@@ -42,6 +44,7 @@ def test_damage_costs_a_profile_and_is_said(tmp_path: Path) -> None:
 def test_facts_that_are_nonsense_are_not_taken(tmp_path: Path) -> None:
     place = add_profile(tmp_path, 1, "a", BEFORE)
     (place / "profile.json").write_text(json.dumps({"frequency": -1, "seconds": "x", "cpus": True, "commands": 3, "event": None}), "utf-8")
+    write_plan(place, read_plan(place))
     [one] = read_profiles(tmp_path)[0]
     assert (one.frequency, one.seconds, one.cpus, one.commands, one.event) == (None, None, None, (), "")
 

@@ -9,7 +9,8 @@ import pytest
 
 from iolab.metrics import find
 from iolab.registry import load
-from iolab.results.cache_details import read_details, write_details
+from iolab.results.cache import write_caches
+from iolab.results.cache_details import detail_tables, read_details
 from iolab.results.host_metrics import host_series
 from iolab.results.model import Derived, Series
 from iolab.results.series import cut
@@ -62,7 +63,7 @@ def test_a_group_is_a_point_when_it_was_committed() -> None:
 def test_that_values_are_of_groups_outlives_the_cache(tmp_path: Path) -> None:
     one = np.array([1.0])
     kept = (Series("zfs.txg.sync", "s", one, one, 0.5), Series("write.iops", "1/s", one, one))
-    write_details(tmp_path, {"1": Derived((), Verdict.of([]), series=kept)}, "key")
+    write_caches(tmp_path, detail_tables({"1": Derived((), Verdict.of([]), series=kept)}), "key")
     found = read_details(tmp_path, "key")
     assert found is not None
     assert [(each.name, each.reading) for each in found["1"][0]] == [("zfs.txg.sync", 0.5), ("write.iops", None)]

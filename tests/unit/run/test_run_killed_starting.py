@@ -14,7 +14,7 @@ import pytest
 
 from iolab.hosts.base import Process
 from iolab.hosts.fake import FakeHost, FakeProgram
-from iolab.results.journal import FILE, read_journal
+from iolab.results.journal import FILE, checked_line, read_journal
 from iolab.results.lock import lock
 from iolab.run.journal import Journal
 from iolab.run.starts import Starts
@@ -148,7 +148,8 @@ def test_a_copy_ends_nothing_as_long_as_the_original_runs(do: Do, kill: Kill, ho
     [pid] = host.unrecorded
     [load] = [(event["pid"], event["pid_started_ticks"]) for event in read_journal(out)[0] if event["event"] == "started"]
     with (out / FILE).open("a", encoding="utf-8") as file:  # as if it had not come to its end
-        file.write('{"event": "started", "time_ns": 1, "run": "0009-00000000", "pid": 77, "pid_started_ticks": 700, "start": 5}\n')
+        began = {"event": "started", "time_ns": 1, "run": "0009-00000000", "pid": 77, "pid_started_ticks": 700, "start": 5}
+        file.write(checked_line(began, (out / FILE).read_text("utf-8").count("\n") + 1).decode())
     host.leftovers = {(77, 700), load}
     copy = tmp_path / "copy"
     shutil.copytree(out, copy)

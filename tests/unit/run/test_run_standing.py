@@ -14,7 +14,7 @@ from iolab.cli.main import run
 from iolab.hosts.fake import FakeHost
 from iolab.results.evidence import run_directories
 from iolab.results.hosts import Hosts, write_hosts
-from iolab.results.journal import FILE
+from iolab.results.journal import FILE, checked_line
 from iolab.results.open import Results
 from iolab.results.standing import Standing
 
@@ -48,7 +48,7 @@ def test_runs_to_come_are_told_wherever_the_study_is_read(do: Do, capsys: pytest
     assert run(["show", str(out)]) == 0
     assert f"\nmissing   {TO_COME}\n" in capsys.readouterr().out
     assert run(["show", str(out), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["standing"] == {"planned": 8, "to_come": 5, "gone": [], "unknown": []}
+    assert json.loads(capsys.readouterr().out)["standing"] == {"planned": 8, "to_come": 5, "gone": [], "unknown": [], "damaged": []}
     assert run(["compare", str(out)]) == 0
     assert f"note: {TO_COME}" in capsys.readouterr().out
     assert run(["compare", str(out), "--knee"]) == 0
@@ -85,7 +85,7 @@ def test_what_was_set_aside_counts_as_to_come(do: Do, host: FakeHost) -> None:
     [last] = list(run_directories(out))[-1:]
     shutil.rmtree(last)
     with (out / FILE).open("a") as file:
-        file.write(json.dumps({"event": "aside", "run": last.name}) + "\n")
+        file.write(checked_line({"event": "aside", "run": last.name}, (out / FILE).read_text().count("\n") + 1).decode())
     assert Results(out).standing == Standing(8, 1)
 
 
@@ -96,14 +96,19 @@ def test_a_damaged_line_costs_itself(line: str, do: Do) -> None:
     killed_after(out, 3)
     with (out / FILE).open("a") as file:
         file.write(f"{line}\n")
-    assert Results(out).standing == Standing(8, 5)
+    found = Results(out).standing
+    assert found is not None
+    assert (found.planned, found.to_come) == (8, 5)
+    number = (out / FILE).read_bytes().count(b"\n")
+    changed = f"{FILE} is damaged: 1 line changed or missing, the first is line {number}"
+    assert found.damaged == ((changed,) if line.endswith("}") else ())  # others are as a kill leaves them
 
 
 def test_without_a_journal_that_can_be_read_nobody_knows_what_is_missing(do: Do, capsys: pytest.CaptureFixture[str]) -> None:
     out = do()
     (out / FILE).unlink()
     (out / FILE).mkdir()
-    words = f"whether all planned runs are there is not known: {out / FILE}: can't be read: Is a directory"
+    words = f"whether all planned runs are there is not known: {out / FILE}: can't be read: is a directory, not a regular file"
     assert run(["show", str(out)]) == 0
     assert f"\nmissing   {words}\n" in capsys.readouterr().out
     assert run(["compare", str(out)]) == 0

@@ -11,8 +11,8 @@ from .base import invalid, suspect
 
 
 class EvidenceGate:
-    """INVALID without a readable result of the load, with any file damaged, or where one run has sections that ran one after another;
-    SUSPECT where fio wrote text into its JSON.
+    """INVALID without a readable result of the load, with any file damaged that numbers come from, or where one run has sections that ran
+    one after another; SUSPECT where another file was changed, removed or added after the run ended, and where fio wrote text into its JSON.
 
     fio prints errors of I/O units and "terminating on signal" into the output file ahead of the document
     (fio issues 731, 2048), so text there means that something happened; its notes, progress and normal output don't.
@@ -21,9 +21,11 @@ class EvidenceGate:
     name = "evidence"
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
-        """One reason per damaged file, one for a missing result, one for leading text."""
+        """One reason per damaged or altered file, one for a missing result, one for leading text."""
         for damaged in facts.damaged:
             yield invalid("damaged-file", f"{damaged.file} can't be used: {damaged.reason}", file=damaged.file)
+        for altered in facts.altered:
+            yield suspect("altered-file", f"{altered.file} is not as the run left it: {altered.reason}", file=altered.file)
         if facts.fio is None:
             if not facts.damaged:
                 yield invalid("no-result", "fio left no result: no file of the run is fio output")

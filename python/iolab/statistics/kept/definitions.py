@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ResultsError
+from ...files import open_for_writing, read_regular
 from ...recording.layout import telling, write_json
 from ..intervals import SECOND
 from .places import DAY, DEFINITIONS, LOCK, STATE, TIERS
@@ -155,7 +156,7 @@ def read_object(path: Path, kind: str, schema: int, hint: str) -> dict[str, Any]
     ResultsError for anything else; `hint`: what to do about a damaged one.
     """
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(read_regular(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -179,7 +180,7 @@ def change(directory: Path, how: Callable[[Definitions], Definitions]) -> Defini
 
     with telling(directory / DEFINITIONS, "change what is kept"):
         (directory / LOCK).parent.mkdir(exist_ok=True)
-        lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock = open_for_writing(directory / LOCK, os.O_RDWR | os.O_CREAT, mode=0o644)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             before = read_definitions(directory) or definitions_of(directory)
