@@ -16,6 +16,7 @@ import uvicorn
 
 from ..errors import RunError, UsageError
 from .app import application
+from .connections import Connection
 from .desk import Desk
 from .guard import Door
 from .metrics import Exporter
@@ -25,7 +26,7 @@ from .work import Workers, load
 
 LOCAL = "127.0.0.1"
 MOST_CONNECTIONS = 256
-"""More than so many at once are answered with 503."""
+"""More requests than so many at once are answered with 503; connections without a request make room."""
 ENDS_WITHIN = 5.0
 """Seconds that the watch over alerts has to end."""
 LONGEST_HEAD = 16 * 1024
@@ -119,7 +120,7 @@ async def _serve(served: Desk | Store, listener: Listener, exporter: Exporter, w
 
     app = application(served, listener.door, exporter, stopping=stopping, workers=workers)
     server = _Server(uvicorn.Config(
-        app, http="h11", ws="none", lifespan="off", loop="asyncio", access_log=False, log_config=None, server_header=False,
+        app, http=Connection, ws="none", lifespan="off", loop="asyncio", access_log=False, log_config=None, server_header=False,
         proxy_headers=False, limit_concurrency=MOST_CONNECTIONS, h11_max_incomplete_event_size=LONGEST_HEAD, timeout_keep_alive=15,
         timeout_graceful_shutdown=2))
     loop = asyncio.get_running_loop()

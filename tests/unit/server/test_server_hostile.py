@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import resource
 import socket
@@ -114,6 +115,51 @@ def test_ten_thousand_requests_at_once(served: Served) -> None:
     assert statuses[b"503"] > 0
     assert resident() - before < 300 << 20
     still_serves(listener)
+
+
+def test_connections_without_a_request_take_no_place(served: Served) -> None:
+    """Nobody needs the token for them; a request is answered while all of them are open."""
+    listener = served()
+    idle = [socket.create_connection(("127.0.0.1", listener.door.port), timeout=PATIENCE) for _ in range(300)]
+    try:
+        for each in idle[::2]:
+            with contextlib.suppress(OSError):  # its place may be another's already
+                each.sendall(b"GET / HTT")
+        answers = [httpx.get(f"{base(listener)}/api/v1/query?recording=rec&statistic=io.ops", headers=HEADERS, timeout=PATIENCE).status_code
+                   for _ in range(3)]
+        assert answers == [200, 200, 200]
+    finally:
+        for each in idle:
+            each.close()
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"GET /absent HTTP/1.1\r\nHost: x\r\n\r\nGET / HT"])
+def test_a_head_that_does_not_come_is_not_waited_for(begun: bytes, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iolab.server.connections.HEAD_WITHIN", 0.5)
+    listener = served()
+    with socket.create_connection(("127.0.0.1", listener.door.port), timeout=2 * PATIENCE) as connection:
+        connection.sendall(begun)
+        while connection.recv(4096):
+            pass  # until it is closed
+
+
+def test_a_head_that_comes_in_pieces_is_waited_for_in_all(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single bytes don't put the end off."""
+    monkeypatch.setattr("iolab.server.connections.HEAD_WITHIN", 1.0)
+    listener = served()
+    with socket.create_connection(("127.0.0.1", listener.door.port), timeout=PATIENCE) as connection:
+        connection.settimeout(0.1)
+        ends = time.monotonic() + PATIENCE
+        while time.monotonic() < ends:
+            try:
+                connection.sendall(b"G")
+                if not connection.recv(100):
+                    return
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+    pytest.fail("it is waited for")
 
 
 def test_a_document_that_does_not_come(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
