@@ -7,7 +7,8 @@ use crate::number::unsigned;
 /// Means of windows below this many are no nanoseconds.
 const NO_NANOSECONDS: u64 = 150;
 
-const NS_ASSUMED: &str = "latency in ns, as fio writes it since 3.0: the log doesn't say its version (of fio 2: --format fio-lat-us, \
+const NS_ASSUMED: &str =
+    "latency in ns, as fio writes it since 3.0: the log doesn't say its version (of fio 2: --format fio-lat-us, \
                           or --columns time:ms,latency:us,op,size:bytes)";
 
 /// What a file's name says its values are.
@@ -146,7 +147,9 @@ impl Sample {
     fn is_too_small_for_ns(&self) -> bool {
         let mut values: Vec<u64> = self.rows.iter().filter_map(|row| row[1]).collect();
         values.sort_unstable();
-        self.is_averaged() && !self.is_of_fio_3() && values.get(values.len() / 2).is_some_and(|&median| median < NO_NANOSECONDS)
+        self.is_averaged()
+            && !self.is_of_fio_3()
+            && values.get(values.len() / 2).is_some_and(|&median| median < NO_NANOSECONDS)
     }
 
     /// Whether columns are there that fio writes since 3.19 only: a priority beside the offset or in hexadecimal, two values.
