@@ -54,6 +54,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "stall": "iolab.results.gates.stall:StallGate",
         "cpu-bound": "iolab.results.gates.cpu_bound:CpuBoundGate",
         "slow-device": "iolab.results.gates.slow_device:SlowDeviceGate",
+        "tracing": "iolab.results.gates.tracing:TracingGate",
         "steady": "iolab.results.gates.steady:SteadyGate",
         "offered-rate": "iolab.results.gates.offered_rate:OfferedRateGate",
         "compression": "iolab.results.gates.compression:CompressionGate",

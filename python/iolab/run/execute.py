@@ -35,6 +35,7 @@ from .profiling import MARK, Profiler
 from .record import RunEnd, plan_of
 from .recording import StudyRecorder
 from .starts import Starts
+from .tracing import active_tracing
 
 KERNEL_FILE = "dmesg.txt"
 SCHEMA = 1
@@ -159,6 +160,7 @@ class Executor:
         recorder = self._recorder if setting.profiler is None else None
         if recorder is not None:
             recorder.begin()
+        tracing = self._tracing(setting)
         try:
             end = runner.run(setting.directory, job, load, setting.sources, actions,
                              lambda passed, expected, latest: self._waiting(setting.run, passed, expected, latest))
@@ -171,7 +173,11 @@ class Executor:
             add_marks(setting.directory, setting.workload.marks(window))
         recording = {} if recorder is None else recorder.end(setting.name, window, {
             "variant": setting.run.cell.variant, "factors": dict(setting.run.cell.factors), "block": setting.run.block})
-        return replace(end, window=window, place=place, recording=recording)
+        tracing = list(dict.fromkeys([*tracing, *self._tracing(setting)]))
+        return replace(end, window=window, place=place, recording=recording, tracing=tracing)
+
+    def _tracing(self, setting: RunSetting) -> list[str]:
+        return active_tracing(self._host, str(setting.directory.parent.parent.absolute()))
 
     def _lay_out(self, runner: LoadRunner, setting: RunSetting, place: Place) -> RunEnd:
         """Files are laid out by a job of its own, and for a cold start put out of memory then."""

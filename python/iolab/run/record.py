@@ -22,6 +22,7 @@ class RunEnd:
         exit_code: the load's, None where there was none. window: see `RunPlan`. job, place: what was executed, and where.
         pid, pid_started: of the load, see `hosts.base.Process`. hung: whether something of it waits in the kernel and couldn't be ended,
             so that whoever touches its place would wait as well. recording: where its events are, see `recording.StudyRecorder.end`.
+        tracing: see `tracing.active_tracing`.
     """
 
     status: Status
@@ -34,6 +35,7 @@ class RunEnd:
     pid_started: int | None = None
     hung: bool = False
     recording: Mapping[str, Any] = field(default_factory=dict)
+    tracing: Sequence[str] = ()
 
 
 def plan_of(run: PlannedRun, name: str, load: Load, end: RunEnd, *, host: str, tools: Mapping[str, str], sources: Sequence[Source],
@@ -54,6 +56,8 @@ def plan_of(run: PlannedRun, name: str, load: Load, end: RunEnd, *, host: str, t
         extra["pid"], extra["pid_started_ticks"] = end.pid, end.pid_started
     if end.recording:
         extra["recording"] = dict(end.recording)
+    if end.tracing:
+        extra["tracing"] = list(end.tracing)
     if run.profile:
         extra["profile"] = True
     if end.reason:

@@ -29,6 +29,8 @@ _HEADERS = [
 ]
 
 
+LONGEST_HEAD = 16 * 1024
+"""Bytes of a request's head; more are refused."""
 _READS = ("GET", "HEAD")
 _WRITES = ("PUT", "POST", "DELETE")
 _WRITTEN = "/api/"
@@ -125,6 +127,10 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
         """(status, words, headers) where a request isn't served by the application."""
+        address = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+        head = address + sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+        if head > LONGEST_HEAD:  # one that comes at once is whole before its length is looked at
+            return 431, f"a request's head has {LONGEST_HEAD} bytes at most", [(b"connection", b"close")]
         headers = _once(scope)
         if headers is None or not self._door.knows_host(headers.get("host", "")):
             return 403, "this service is not reached by that host name", []

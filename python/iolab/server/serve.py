@@ -18,7 +18,7 @@ from ..errors import RunError, UsageError
 from .app import application
 from .connections import Connection
 from .desk import Desk
-from .guard import Door
+from .guard import LONGEST_HEAD, Door
 from .metrics import Exporter
 from .store import Store
 from .stream import PATIENCE
@@ -29,8 +29,6 @@ MOST_CONNECTIONS = 256
 """More requests than so many at once are answered with 503; connections without a request make room."""
 ENDS_WITHIN = 5.0
 """Seconds that the watch over alerts has to end."""
-LONGEST_HEAD = 16 * 1024
-"""Bytes of a request's head; more are refused."""
 
 
 @dataclass(frozen=True)

@@ -177,3 +177,10 @@ def test_places_where_nobody_can_listen(host: str, port: int) -> None:
 def test_an_address_of_another_machine_is_refused() -> None:
     with pytest.raises(RunError, match="can't listen"):
         listen("192.0.2.1", 0)
+
+
+def test_a_long_head_is_refused_however_it_comes(anyone: TestClient, door: Door) -> None:
+    token = {"authorization": f"Bearer {door.token}"}
+    assert anyone.get("/api/v1/recordings", headers=token | {"x-long": "x" * 8000}).status_code != 431
+    assert anyone.get("/api/v1/recordings", headers=token | {"x-long": "x" * 17_000}).status_code == 431
+    assert anyone.get(f"/api/v1/recordings?x={'x' * 17_000}", headers=token).status_code == 431

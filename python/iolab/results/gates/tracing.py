@@ -1,0 +1,21 @@
+"""Was the kernel traced by somebody else while the load ran?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...verdict import Reason
+from ..facts import RunFacts
+from .base import note
+
+
+class TracingGate:
+    """A note when kernel tracing that is not the study's own was on at the run's start or end: what is traced takes longer."""
+
+    name = "tracing"
+
+    def judge(self, facts: RunFacts) -> Iterable[Reason]:
+        """One note for all that was on."""
+        found = facts.plan.extra.get("tracing")
+        if isinstance(found, list) and found:
+            yield note("tracing", f"the kernel was traced during the run: {'; '.join(map(str, found))}", traced=len(found))
