@@ -40,6 +40,7 @@ def command(sources: tuple[Path, ...], layout: str | None, table: Path | None, b
     if bool(sources) == (table is not None):
         raise UsageError("give a TREE with --layout, a TRACE, or --table FILE.csv", where="import")
     if table is not None:
+        _refuse_devices(devices)
         from ..results.published import import_table
 
         cells = import_table(table, output, baseline=baseline, reproduce=command_line())
@@ -49,6 +50,7 @@ def command(sources: tuple[Path, ...], layout: str | None, table: Path | None, b
         from .import_traces import are_traces, import_traces
 
         if are_traces(sources, described=kind is not None or columns is not None):
+            _refuse_devices(devices)
             import_traces(sources, output, kind=kind, columns=columns, host=host)
             return
         missing = next((path for path in sources if not path.exists()), None)
@@ -59,6 +61,14 @@ def command(sources: tuple[Path, ...], layout: str | None, table: Path | None, b
     if len(sources) > 1:
         raise UsageError("--layout takes one TREE", where="import", hint="import others into directories of their own")
     _import_tree(sources[0], layout, output, link, baseline, devices, started)
+
+
+def _refuse_devices(devices: tuple[str, ...]) -> None:
+    from ..errors import UsageError
+
+    if devices:
+        raise UsageError("--device chooses among the devices of iostat files, which stand beside fio's in a TREE", where="import",
+                         hint="of a trace, --where device=NAME of heatmap and query keeps one device")
 
 
 def _import_tree(source: Path, layout: str, output: Path, link: bool, baseline: str | None, devices: tuple[str, ...],

@@ -102,3 +102,11 @@ def test_real_whole_system_iostat_is_counted_once(foreign_archive: Path) -> None
             assert writes < every
             if name == "iostat-1.txt":
                 assert (writes, every) == (pytest.approx(34.22, abs=0.01), pytest.approx(215.73, abs=0.01))
+
+
+def test_devices_of_a_trace_or_table_are_not_chosen_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.csv").write_text("time_us,latency_us\n1,2\n")
+    for words in ([str(tmp_path / "x.csv")], ["--table", str(tmp_path / "x.csv")]):
+        assert run(["import", *words, "--device", "sda", "-o", str(tmp_path / "out")]) == 2
+        assert "--device chooses among the devices of iostat files" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
