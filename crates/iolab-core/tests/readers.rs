@@ -75,7 +75,8 @@ fn microseconds_of_old_fio_are_told_by_littles_law() {
 
 #[test]
 fn the_unit_of_a_latency_log_without_a_version_is_an_assumption() {
-    let rows_of = |value: u32, rest: &str| (1..200).map(|row| format!("{row}, {value}, 0, 4096{rest}\n")).collect::<String>();
+    let rows_of =
+        |value: u32, rest: &str| (1..200).map(|row| format!("{row}, {value}, 0, 4096{rest}\n")).collect::<String>();
     let assumed = |text: &str, format: Option<&str>| {
         let read = read_bytes(text.as_bytes(), "x_clat.1.log", format, None).unwrap();
         (read.format, read.assumptions.len(), read.events[0].latency_ns)

@@ -148,8 +148,9 @@ def _model(jobs: Sequence[FioJob], *, apart: bool) -> list[_Span]:
             group = job.group
             if apart or _is_set(job, "stonewall"):
                 begin = max(span.end for span in spans)
-        start = max(begin, ends.get(job.options.get("wait_for", ""), begin))
-        start += _seconds(job, "startdelay") or _seconds(job, "start_delay")
+        # fio counts a delay from its own start, not from the end of what the job waits for
+        delay = _seconds(job, "startdelay") or _seconds(job, "start_delay")
+        start = max(begin, delay, ends.get(job.options.get("wait_for", ""), begin))
         span = _Span(job, start, start + lasted(job))
         spans.append(span)
         ends[job.name] = max(ends.get(job.name, 0.0), span.end)

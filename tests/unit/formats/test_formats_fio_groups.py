@@ -92,6 +92,13 @@ def test_a_job_that_waits_for_another_of_its_group_is_apart() -> None:
     assert named(groups(entry("a", 0), entry("b", 0, startdelay="5"))) == [("a+b", 2)]
 
 
+def test_a_delay_counts_from_fio_s_own_start() -> None:
+    """Of three sections with startdelay=3 in [global] only the first is late."""
+    found = groups(*[entry(name, number, elapsed=34, startdelay="3") for number, name in enumerate("abc")])
+    assert named(found) == [("a", 1), ("b", 1), ("c", 1)]
+    assert found[0].assumptions == ()
+
+
 def test_a_job_without_io_stays_in_its_group() -> None:
     dead = entry("b", 0, runtime=0.0)
     assert named(groups(entry("a", 0), dead, entry("c", 1, stonewall="1"))) == [("a+b", 2), ("c", 1)]
@@ -129,7 +136,7 @@ def test_a_file_of_an_old_fio_by_its_numbers() -> None:
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 @pytest.mark.parametrize(("second", "expected"), [
     ("stonewall", [("a", 2), ("b", 1)]), ("new_group", [("a+b", 3)]), ("wait_for=a", [("a", 2), ("b", 1)]),
-    ("startdelay=2", [("a", 2), ("b", 1)])])
+    ("startdelay=2", [("a", 2), ("b", 1)]), ("stonewall\nstartdelay=1", [("a", 2), ("b", 1)])])
 def test_against_fio_itself(tmp_path: Path, second: str, expected: list[tuple[str, int]]) -> None:
     (tmp_path / "jobs.fio").write_text("[global]\nioengine=null\nrw=read\nsize=1g\nruntime=2\ntime_based\n"
                                        f"[a]\nnumjobs=2\n[b]\n{second}\n")
