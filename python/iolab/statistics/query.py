@@ -13,7 +13,7 @@ from ..recording.conditions import Where
 from ..recording.counts import HeatCounts, Weight, Y
 from ..recording.grids import LogLinear
 from ..recording.recording import Recording
-from ..recording.trace import Trace
+from ..recording.trace import STDIN, Trace
 from . import counters, default_maps, of_traces, over_time
 from .answers import Answer
 from .catalogue import Entry
@@ -26,6 +26,7 @@ from .heat import heat_of
 from .intervals import check_interval
 from .names import Filter, Statistic, parse
 from .snapshot import choose, snapshot
+from .unmatched import with_unmatched
 from .windows import Window, attach, window_of
 
 COLUMNS = 400
@@ -64,9 +65,17 @@ def heat(events: Trace | Recording, y: str, *, where: Where | None = None, from_
 def query(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int | None = None, until_ns: int | None = None,
           interval_ns: int | None = None, columns: int = COLUMNS, source: str | None = None, kept: bool = True) -> Answer:
     """The answer to a statistic: counts of a heat map where it is broken down by latency, queue, offset or size; a stack for any other
-    breakdown; else a series. Arguments as in `heat`."""
+    breakdown; else a series. Arguments as in `heat`. Names in conditions that did not occur are in the notes of an empty answer."""
     asked = parse(statistic) if isinstance(statistic, str) else statistic
     check_interval(interval_ns)
+    found = _answer(events, asked, from_ns, until_ns, interval_ns, columns, source, kept)
+    if isinstance(events, Trace) and events.path == STDIN:
+        return found
+    return with_unmatched(found, asked, lambda other: _answer(events, other, from_ns, until_ns, None, 1, source, kept))
+
+
+def _answer(events: Trace | Recording, asked: Statistic, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,
+            source: str | None, kept: bool) -> Answer:
     if isinstance(events, Recording):
         # not for traces: what it needs takes its time to load
         from .kept import answering

@@ -1,0 +1,50 @@
+"""A name that did not occur is said to be none, with those that did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab.recording.recording import Recording
+from iolab.recording.trace import Trace
+from iolab.recording.writer import RecordingWriter
+from iolab.statistics.query import query
+from support.recordings import SECOND, START, events
+
+SPAN: Any = {"from_ns": START, "until_ns": START + 10 * SECOND}
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    path = tmp_path_factory.mktemp("unmatched") / "r"
+    with RecordingWriter.create(path, host="", clock="realtime", origin={"kind": "record"}) as writer:
+        writer.append_events(events(300))
+    return Recording(path)
+
+
+def notes_of(answer: Any) -> str:
+    return "; ".join(getattr(answer, "notes", None) or getattr(answer, "assumptions", ()))
+
+
+@pytest.mark.parametrize("statistic", ["io.ops[device=sdc]", "io.ops[device=sdc][op]", "io.ops[device=sdc][latency]",
+                                       "io.bytes[device=sdc]"])
+def test_a_device_that_was_not_there(recording: Recording, statistic: str) -> None:
+    said = notes_of(query(recording, statistic, **SPAN))
+    assert "there was no device 'sdc' then; there were nvme0n1, sda, sdb" in said
+
+
+def test_each_name_that_was_not_there_and_no_other(recording: Recording) -> None:
+    said = notes_of(query(recording, "io.ops[device=sdc][process=fi0,fio]", **SPAN))
+    assert "no device 'sdc'" in said
+    assert "no process 'fi0'" in said
+    assert "'fio'" not in said
+    assert "there was no" not in notes_of(query(recording, "io.ops[device=sda]", **SPAN))
+    assert "there was no" not in notes_of(query(recording, "io.ops[op=flush][device=sda][size>=1GiB]", **SPAN))
+
+
+def test_of_a_trace_too(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("time:us,latency:us,op,device\n" + "".join(f"{1000 * number},50,read,vda\n" for number in range(100)))
+    assert "there was no device 'sda' then; there were vda" in notes_of(query(Trace(path), "io.ops[device=sda]"))
