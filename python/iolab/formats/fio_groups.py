@@ -20,6 +20,9 @@ _MOST_NAMES = 4
 _TOGETHER = 0.1
 """Share of the shorter of two jobs by which they must overlap to count as running together: starts and ends jitter."""
 
+_AT_ONCE = 1.0
+"""Seconds within which fio starts the jobs of a group that wait for nothing."""
+
 _ROUNDED = 2.0
 """Seconds by which fio's `elapsed`, rounded up and with what starting takes, may be more than the jobs needed."""
 
@@ -57,10 +60,10 @@ class _Span:
     end: float
 
     def overlaps(self, other: _Span) -> bool:
+        if self.job.group == other.job.group and abs(self.start - other.start) <= _AT_ONCE and not (_waits(self.job) or _waits(other.job)):
+            return True  # also where one of them did no I/O, or hardly any
         shorter = min(self.end - self.start, other.end - other.start)
         common = min(self.end, other.end) - max(self.start, other.start)
-        if shorter <= 0:  # one of them did no I/O
-            return common >= 0 and self.job.group == other.job.group
         return common > _TOGETHER * shorter
 
 

@@ -102,6 +102,8 @@ def test_a_delay_counts_from_fio_s_own_start() -> None:
 def test_a_job_without_io_stays_in_its_group() -> None:
     dead = entry("b", 0, runtime=0.0)
     assert named(groups(entry("a", 0), dead, entry("c", 1, stonewall="1"))) == [("a+b", 2), ("c", 1)]
+    at_once = groups(entry("b", 0, start=0, runtime=0.0), entry("a", 0, start=0.02, runtime=0.01), entry("a", 0, start=0.04, runtime=0.01))
+    assert named(at_once) == [("b+a", 3)]
     assert named(groups(entry("a", 0, runtime=0.0), entry("c", 1, stonewall="1"))) == [("a", 1), ("c", 1)]
 
 
