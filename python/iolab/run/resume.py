@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FormatError, ResultsError, UsageError
+from ..files import read_regular
 from ..hosts.base import Host
 from ..results.evidence import profile_directories, read_plan, run_directories, run_number
 from ..results.journal import FILE as JOURNAL_FILE
@@ -81,7 +82,7 @@ def recorded_study(directory: Path, path: Path, changes: Changes | None, host: H
         raise UsageError("holds imported results, which can't be gone on with", where=directory)
     kept = directory / STUDY_FILE
     try:
-        same = kept.read_bytes() == path.read_bytes()
+        same = read_regular(kept) == path.read_bytes()
     except OSError as error:
         raise ResultsError(f"can't be read: {error.strerror or error}", where=error.filename or kept) from None
     if not same:

@@ -15,13 +15,13 @@ import json
 import os
 import re
 import secrets
-import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from ..errors import RunError
+from ..files import open_for_writing, read_regular
 from ..hosts.base import Host
 from ..hosts.mirror import here, scratch_on
 from ..texts import parsed
@@ -37,8 +37,6 @@ _MARK = ".iolab-"
 """Before a token: the entry by which a directory is known as made by the study that has the token on record."""
 _ELSEWHERE = re.compile(r"/(?:[^/]+/)*iolab-[0-9a-f]{12}")
 """Paths of directories that are made outside of the results."""
-_LONGEST = 64 << 20
-"""Bytes of a record: a study has a line for each file system that it makes."""
 _FIELDS = {"directory": ("path",), "mount": ("path", "sources"), "filesystem": ("devices", "token"), "pool": ("token", "devices")}
 _TRIES = 50
 _FEW_TRIES = 10
@@ -115,8 +113,7 @@ class Made:
     def _note(self, kind: str, **data: Any) -> str:
         """Put a line on record, durably; the token that is drawn for it."""
         token = secrets.token_hex(16)
-        number = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
-        with os.fdopen(number, "a", encoding="utf-8") as file:
+        with os.fdopen(open_for_writing(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "a", encoding="utf-8") as file:
             file.write(json.dumps({"made": kind, **data, "token": token}) + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -124,7 +121,7 @@ class Made:
 
     def _read(self) -> Iterator[dict[str, Any]]:
         """Whole lines only: a torn last one stands for something that had not been begun."""
-        for line in _text_of(self._path).split("\n")[:-1]:
+        for line in read_regular(self._path).decode("utf-8", "replace").split("\n")[:-1]:
             try:
                 record = parsed(line)
                 if all(_fits(record[field]) for field in _FIELDS[record["made"]]):
@@ -225,14 +222,6 @@ def _pool_of(token: str) -> str:
 def _fits(value: object) -> bool:
     """Whether a field of a record is a text, or a list of such."""
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(each, str) for each in value))
-
-
-def _text_of(path: Path) -> str:
-    """A record as far as one can be long; OSError for what is no file."""
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(0, "it is no file")
-        return file.read(_LONGEST).decode("utf-8", "replace")
 
 
 def _unmount(host: Host, point: str, sources: set[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from ..files import read_regular
 from ..hosts.options import Duration, OptionProblem, Options, problems_error
 from .fio_jobfile import KEY
 from .fio_options import Scalar, problems
@@ -66,7 +67,7 @@ class FioOptions(Options):
             return given
         path = Path((info.context or {}).get("directory", ".")) / name
         try:
-            return {**given, "job": path.read_text("utf-8")}
+            return {**given, "job": read_regular(path).decode("utf-8")}
         except UnicodeDecodeError:
             wrong = f"{path} is not UTF-8 text"
         except (OSError, ValueError) as error:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from iolab.errors import ResultsError, RunError, UsageError
+from iolab.errors import IolabError, ResultsError, RunError, UsageError
 from iolab.hosts.fake import FakeHost
 from iolab.results.evidence import read_plan, run_directories
 from iolab.results.journal import read_journal
@@ -196,3 +198,27 @@ def test_journal_lines_are_plain_json(do: Do) -> None:
     out = do()
     opened = json.loads((out / "journal.jsonl").read_text().splitlines()[0])
     assert opened["surroundings"]["tools"] == {"fio": "fio-3.33"}
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "study.toml", "manifest.json", "runs/{run}/run.json", "scratch.made", ".lock"])
+@pytest.mark.parametrize("kind", ["fifo", "zeros"])
+def test_what_is_no_file_is_neither_waited_for_nor_read_without_end(do: Do, host: FakeHost, tmp_path: Path, name: str, kind: str) -> None:
+    out = do()
+    place = out / name.format(run=next(iter(run_directories(out))).name)
+    place.unlink(missing_ok=True)
+    if kind == "fifo":
+        os.mkfifo(place)
+    else:
+        place.symlink_to("/dev/zero")
+    said: list[object] = []
+    thread = threading.Thread(target=lambda: said.append(_outcome(do)), daemon=True)
+    thread.start()
+    thread.join(30)
+    assert said, "it waits"
+
+
+def _outcome(do: Do) -> object:
+    try:
+        return do(resume=True)
+    except IolabError as error:
+        return str(error)
