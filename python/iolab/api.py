@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import ResultsError, UsageError
+from .errors import UsageError
 from .results.manifest import FILE
 from .results.open import Progress, Results
 from .texts import html_table, visible
@@ -50,7 +50,7 @@ class Opened(Results):
 
         return compare(self.runs, metric, baseline=baseline or self.baseline, rows=_listed(rows), cols=_listed(cols),
                        tables=_listed(tables), ignore=_listed(ignore) or (), where=_conditions(where), shown_unit=unit,
-                       notes=study_notes(self.standing))
+                       notes=study_notes(self.standing, self.manifest.imported))
 
     @cached_property
     def chart(self) -> ChartBook:
@@ -145,8 +145,8 @@ class Map:
         return self.svg()
 
 
-def open(path: str | Path, *, progress: Progress | None = None) -> Opened | Events:
-    """Open what iolab made or can read: a results directory, a recording, or a trace of I/O.
+def open(path: str | Path, *others: str | Path, progress: Progress | None = None) -> Opened | Events:
+    """Open what iolab made or can read: a results directory, a recording, a trace of I/O, or one or several fio results, each a variant.
 
     Raises ResultsError or FormatError for what is there but none of these, UsageError for what isn't there.
     """
@@ -155,6 +155,8 @@ def open(path: str | Path, *, progress: Progress | None = None) -> Opened | Even
     from .recording.trace import Trace
 
     place = Path(path)
+    if others:
+        return open_results(place, *others, progress=progress)
     if is_recording(place):
         return Events(open_events(place))
     if place.is_file() and place.name != FILE and Trace(place).detect() is not None:
@@ -162,17 +164,39 @@ def open(path: str | Path, *, progress: Progress | None = None) -> Opened | Even
     return open_results(place, progress=progress)
 
 
-def open_results(path: str | Path, *, progress: Progress | None = None) -> Opened:
-    """Open a results directory. Errors as `open` has them."""
-    place = Path(path)
-    if not place.exists():
-        raise UsageError("no such file or directory", where=place)
-    if place.is_file() and place.name == FILE:
-        place = place.parent
-    if place.is_file():
-        raise ResultsError("is a file, not a results directory", where=place,
-                           hint="iolab import makes results from a tree of fio files, or with --table from a CSV")
-    return Opened(place, progress=progress)
+def open_results(path: str | Path, *others: str | Path, progress: Progress | None = None) -> Opened:
+    """Open a results directory, or fio results of which each is a variant named after its file. Errors as `open` has them.
+
+    Of fio results nothing is written beside them: what is derived lies in a temporary directory for as long as the process lives.
+    """
+    places = [Path(each) for each in (path, *others)]
+    for place in places:
+        if not place.exists():
+            raise UsageError("no such file or directory", where=place)
+    if len(places) == 1:
+        place = places[0]
+        if place.is_file() and place.name == FILE:
+            place = place.parent
+        if not place.is_file():
+            return Opened(place, progress=progress)
+    folder = next((place for place in places if not place.is_file()), None)
+    if folder is not None:
+        raise UsageError("only fio results can be opened together", where=folder, hint="give one directory, or files that fio wrote")
+    return _open_files(places, progress)
+
+
+def _open_files(files: Sequence[Path], progress: Progress | None) -> Opened:
+    """fio results, imported into a directory that goes with the process."""
+    import atexit
+    import shutil
+    import tempfile
+
+    from .results.foreign import import_files
+
+    directory = Path(tempfile.mkdtemp(prefix="iolab-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    import_files(files, directory / files[0].stem, link=True)
+    return Opened(directory / files[0].stem, progress=progress)
 
 
 def _length(interval: str | int | None) -> int | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
+from support.fio_files import job, output
 
 TABLE = "variant,numjobs,metric,value,unit\nmaster,1,write.iops,100,1/s\nproject,1,write.iops,120,1/s\n"
 
@@ -33,8 +34,7 @@ def failing(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
 def test_a_file_that_is_not_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     assert failing(capsys, "show", str(tmp_path / "notes.txt")) == (
-        3, f"iolab: {tmp_path}/notes.txt: is a file, not a results directory; iolab import makes results from a tree of fio files, "
-           "or with --table from a CSV\n")
+        3, f"iolab: {tmp_path}/notes.txt: is no fio result; fio writes one with --output-format=json\n")
     code, line = failing(capsys, "compare", str(tmp_path))
     assert (code, "not a results directory" in line) == (3, True)
     code, line = failing(capsys, "report", str(tmp_path / "absent"))
@@ -43,6 +43,9 @@ def test_a_file_that_is_not_a_result(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_a_layout_that_matches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "tree" / "a" / "b").mkdir(parents=True)
+    assert "0 files looked at" in failing(capsys, "import", str(tmp_path / "tree"), "-o", str(tmp_path / "r"))[1]
+    (tmp_path / "tree" / "a" / "b" / "fio.json").write_text(output(job(jobs=1)))
+    (tmp_path / "tree" / "c.json").write_text(output(job(jobs=1)))
     code, line = failing(capsys, "import", str(tmp_path / "tree"), "--layout", "{variant}/x-{numjobs:int}", "-o", str(tmp_path / "r"))
     assert code == 2
     assert "matches nothing below the tree; a path at that depth is 'a/b'" in line
@@ -63,7 +66,8 @@ def test_a_baseline_that_is_not_there(results: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("args", [
     ["compare", "{results}", "--metric", "write.bw"], ["compare", "{results}", "--rows", "disks"],
     ["compare", "{results}", "--format", "yaml"], ["compare", "{results}", "--where", "numjobs"], ["compare"], ["frobnicate"],
-    ["import", "-o", "x"], ["import", "{results}", "-o", "x"], ["catalog", "planets"], ["compare", "{results}", "--precision", "x"],
+    ["import", "-o", "x"], ["import", "{results}", "--host", "h", "-o", "x"], ["catalog", "planets"],
+    ["compare", "{results}", "--precision", "x"],
     ["compare", "{results}", "--metric", "write.iops@write.iops", "--format", "benchstat"],
     ["compare", "{results}", "--confidence", "nan"], ["compare", "{results}", "--confidence", "1"],
 ])

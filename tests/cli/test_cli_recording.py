@@ -155,10 +155,10 @@ def test_mistakes(log: Path, recording: Path, tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "noise").write_bytes(bytes(range(256)) * 20)
     assert failing(capsys, "import", "-o", tmp_path / "r")[0] == 2
     assert failing(capsys, "import", tmp_path / "nowhere", "-o", tmp_path / "r")[0] == 2
-    assert "a tree needs a --layout" in failing(capsys, "import", tmp_path / "noise", "-o", tmp_path / "r")[1]
+    assert "neither a fio result nor a directory" in failing(capsys, "import", tmp_path / "noise", "-o", tmp_path / "r")[1]
     assert failing(capsys, "import", tmp_path / "noise", "--format", "fio-lat", "-o", tmp_path / "r2")[0] == 3
     assert "of another kind" in failing(capsys, "import", log, "-o", recording)[1]
-    assert "takes one TREE" in failing(capsys, "import", log, log, "--layout", "{variant}", "-o", tmp_path / "r")[1]
+    assert "one directory or archive at a time" in failing(capsys, "import", log, log, "--layout", "{variant}", "-o", tmp_path / "r")[1]
     assert failing(capsys, "import", "-", "-", "-o", tmp_path / "r")[0] == 2
     assert not (tmp_path / "r").exists()
     newer = json.loads((recording / "recording.json").read_text()) | {"schema": 2}

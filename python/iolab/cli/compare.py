@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import PATH, format_option, open_results, results_argument
+from .options import PATH, format_option, open_results
 from .telling import tell_as
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _number(_: click.Context, __: click.Parameter, value: float) -> float:
 
 
 @click.command("compare")
-@results_argument
+@click.argument("paths", metavar="RESULTS | FIO.json FIO.json...", type=PATH, nargs=-1, required=True)
 @click.option("--metric", help="What to compare, such as write.iops or write.lat.mean; two with @ between them give a matrix of "
               "both (write.bw@write.lat.mean). Default: the first that was measured.")
 @click.option("--baseline", help="The variant that the others are compared with. Default: the study's.")
@@ -52,10 +52,10 @@ def _number(_: click.Context, __: click.Parameter, value: float) -> float:
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True,
               callback=_number, help="Of every interval.")
 @format_option(*FORMATS)
-def command(path: Path, metric: str | None, baseline: str | None, rows: list[str] | None, cols: list[str] | None,
+def command(paths: tuple[Path, ...], metric: str | None, baseline: str | None, rows: list[str] | None, cols: list[str] | None,
             tables: list[str] | None, ignore: list[str] | None, where: tuple[str, ...], knee: bool, windows: bool, steps: bool,
             published: Path | None, unit: str | None, precision: int | None, confidence: float, style: str) -> None:
-    """Compare every variant with the baseline.
+    """Compare every variant with the baseline. Of several fio results each is a variant, named after its file.
 
     The values are geometric means over blocks; a change stands with its interval and its test: q is Benjamini-Hochberg's
     over the whole sweep, and ~ means undecided. docs/method/comparison.md says how it is done and why.
@@ -70,11 +70,11 @@ def command(path: Path, metric: str | None, baseline: str | None, rows: list[str
     from ..registry import load
     from ..results.windows import FIRST
 
-    results = open_results(path)
+    results = open_results(*paths)
     conditions = parse_where(where)
     chosen = metric or results.default_metric()
     beside = None if published is None else Published(published)
-    notes = study_notes(results.standing)
+    notes = study_notes(results.standing, results.manifest.imported)
 
     runs, base = results.runs, baseline or results.baseline
     if windows and steps:

@@ -2,43 +2,56 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from .options import PATH, command_line, output_option
-from .telling import say
+from .options import PATH, bytes_of, command_line, output_option
+from .telling import say, tell_json
+
+if TYPE_CHECKING:
+    from ..results.foreign import Imported
 
 
 @click.command("import")
-@click.argument("sources", metavar="[TREE | TRACE...]", type=PATH, nargs=-1)
-@click.option("--layout", metavar="PATTERN", help="How the path of a run's folder below TREE names variant and factors: "
+@click.argument("sources", metavar="[SOURCE...]", type=PATH, nargs=-1)
+@click.option("--layout", "layouts", metavar="PATTERN", multiple=True,
+              help="How the path of a run's folder or file below SOURCE names variant and factors: "
               "'{submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs'. Types are str, int and float; "
-              "{variant}, {repetition} and {block} have a meaning of their own; * is any text.")
+              "{variant}, {repetition}, {block} and {host} have a meaning of their own; * is any text. May be given again: "
+              "the first that matches counts. Default: inferred, and printed.")
 @click.option("--table", type=PATH, help="A CSV of published numbers: variant,<factors...>,metric,value,unit[,repetition].")
-@click.option("--baseline", help="The variant that the others are compared with. Default: the first.")
+@click.option("--baseline", help="The variant that the others are compared with. Default: one that is called so, else the first.")
 @click.option("--link", is_flag=True, help="Link to the tree's files instead of copying them.")
 @click.option("--device", "devices", metavar="NAME", multiple=True, help="Sum over this device of iostat's alone; "
               "repeatable. Default: the disks that are listed, without partitions and what is made of them.")
-@click.option("--format", "kind", metavar="FORMAT", help="The traces' format. Default: found by content.")
+@click.option("--log-unit", type=click.Choice(("us", "ns")), help="Unit of fio's latency logs. Default: by the version that wrote them.")
+@click.option("--max-size", metavar="SIZE", help="What an archive may have unpacked. Default: 64G.")
+@click.option("--format", "kind", metavar="FORMAT", help="The traces' format. Default: found by content. Of results `json` writes what "
+              "became of every file to stdout.")
 @click.option("--columns", metavar="FIELDS", help="What the columns of a CSV trace hold: 'time:us,latency:ns,offset:bytes,-,op'.")
 @click.option("--host", default="", metavar="NAME", help="Whose I/O a trace is.")
 @output_option("The results directory to make; of traces, the recording to make or add to.")
-def command(sources: tuple[Path, ...], layout: str | None, table: Path | None, baseline: str | None, link: bool,
-            devices: tuple[str, ...], kind: str | None,
-            columns: str | None, host: str, output: Path) -> None:
-    """Import a tree (or tar archive) of fio and iostat files, a published table, or traces of I/O.
+def command(sources: tuple[Path, ...], layouts: tuple[str, ...], table: Path | None, baseline: str | None, link: bool,
+            devices: tuple[str, ...], log_unit: str | None, max_size: str | None, kind: str | None, columns: str | None, host: str,
+            output: Path) -> None:
+    """Import fio results (a directory, a tar or zip archive, single files), a published table, or traces of I/O.
 
-    The foreign files are kept as evidence, and everything is derived from them as for runs made here. A damaged file
-    costs its run, which is shown as INVALID with the reason. Published numbers stay UNJUDGED. Traces of any known format
-    become one recording, with every event as it is; `-` is standard input.
+    Results are found by content. The layout of their paths is inferred and printed, so that it can be repeated or corrected
+    with --layout. Each measurement becomes a run: sections of a file that ran one after another are runs of their own. What
+    became of every file is counted on stderr. The files are kept as evidence, and everything is derived from them as for runs
+    made here. A damaged file costs its run, which is shown as INVALID with the reason. Published numbers stay UNJUDGED.
+    Several fio results are a variant each. Traces of any known format become one recording, with every event as it is; `-`
+    is standard input.
     """
     from ..errors import UsageError
 
     started = time.monotonic()
     if bool(sources) == (table is not None):
-        raise UsageError("give a TREE with --layout, a TRACE, or --table FILE.csv", where="import")
+        raise UsageError("give a SOURCE, or --table FILE.csv", where="import")
     if table is not None:
         _refuse_devices(devices)
         from ..results.published import import_table
@@ -46,21 +59,36 @@ def command(sources: tuple[Path, ...], layout: str | None, table: Path | None, b
         cells = import_table(table, output, baseline=baseline, reproduce=command_line())
         say(f"imported {cells} published cells into {output} in {time.monotonic() - started:.1f} s")
         return
-    if layout is None:
+    if not layouts:
+        from ..results.import_source import is_archive
         from .import_traces import are_traces, import_traces
 
-        if are_traces(sources, described=kind is not None or columns is not None):
+        described = kind not in (None, "json") or columns is not None
+        if not any(map(is_archive, sources)) and are_traces(sources, described=described):
             _refuse_devices(devices)
             import_traces(sources, output, kind=kind, columns=columns, host=host)
             return
-        missing = next((path for path in sources if not path.exists()), None)
-        if missing is not None:
-            raise UsageError("no such file or directory", where=missing)
-        raise UsageError("a tree needs a --layout", where="import", hint="such as --layout '{variant}/fio-{numjobs:int}-jobs'; of traces "
-                         "each file must be one" if len(sources) > 1 else "such as --layout '{variant}/fio-{numjobs:int}-jobs'")
+    for wrong, flag in ((kind not in (None, "json"), "--format"), (columns is not None, "--columns"), (bool(host), "--host")):
+        if wrong:
+            raise UsageError(f"{flag} is for traces, and a SOURCE is none", where="import")
+    missing = next((path for path in sources if not path.exists()), None)
+    if missing is not None:
+        raise UsageError("no such file or directory", where=missing)
+    extra = {} if log_unit is None else {"log_latency_unit": log_unit}
     if len(sources) > 1:
-        raise UsageError("--layout takes one TREE", where="import", hint="import others into directories of their own")
-    _import_tree(sources[0], layout, output, link, baseline, devices, started)
+        if layouts or any(path.is_dir() for path in sources):
+            raise UsageError("one directory or archive at a time", where="import", hint="import others into directories of their own")
+        from ..results.foreign import import_files
+
+        found = import_files(sources, output, link=link, baseline=baseline, reproduce=command_line(),
+                             extra={**extra, **({"devices": list(devices)} if devices else {})})
+    else:
+        from ..results.foreign import import_tree
+        from ..results.import_source import MAX_BYTES
+
+        found = import_tree(sources[0], layouts or None, output, link=link, baseline=baseline, reproduce=command_line(), extra=extra,
+                            devices=devices, max_bytes=MAX_BYTES if max_size is None else bytes_of(max_size, "--max-size"))
+    _tell(found, output, started, kind == "json")
 
 
 def _refuse_devices(devices: tuple[str, ...]) -> None:
@@ -71,17 +99,55 @@ def _refuse_devices(devices: tuple[str, ...]) -> None:
                          hint="of a trace, --where device=NAME of heatmap and query keeps one device")
 
 
-def _import_tree(source: Path, layout: str, output: Path, link: bool, baseline: str | None, devices: tuple[str, ...],
-                 started: float) -> None:
-    from ..results.foreign import import_tree
+def _tell(found: Imported, output: Path, started: float, as_json: bool) -> None:
+    """Words on stderr; as JSON on stdout as well."""
+    from ..results.foreign import account
     from ..verdict import Level
     from .options import open_results
 
-    found = import_tree(source, layout, output, link=link, baseline=baseline, reproduce=command_line(), devices=devices)
     results = open_results(output)
     counts = {level: sum(run.verdict.level is level for run in results.runs) for level in Level}
     judged = ", ".join(f"{count} {level.value}" for level, count in counts.items() if count)
-    say(f"imported {found.runs} runs into {output} in {time.monotonic() - started:.1f} s: {judged}")
-    if found.unmatched:
-        many = len(found.unmatched)
-        say(f"note: {many} folder{'s' if many > 1 else ''} with fio results not named by the layout, such as {found.unmatched[0]}")
+    many = f"{len(results.runs)} run{'' if len(results.runs) == 1 else 's'}"
+    say(f"imported {many} into {output} in {time.monotonic() - started:.1f} s: {judged}", *account_lines(found))
+    if as_json:
+        tell_json({"schema": 1, "kind": "import", **account(found),
+                   "verdicts": {level.value: count for level, count in counts.items() if count}})
+
+
+_FATES = {
+    "results": "fio results, each one run or more",
+    "damaged": "damaged fio results: INVALID runs",
+    "evidence": "kept beside their result as evidence",
+    "copies": "copies of results that were taken: no runs",
+    "unmatched": "fio results that no layout matches: no runs",
+    "beside-others": "files beside results that are no runs",
+    "normal-output": "fio's normal output, which is for people: run fio with --output-format=json",
+    "unattached": "readings or logs that belong to no single result",
+    "traces": "traces of I/O: iolab import FILE -o DIR makes a recording of them",
+    "unknown": "not recognised",
+    "own": "of iolab's own results, taken as they are",
+}
+
+
+def account_lines(found: Imported) -> list[str]:
+    """What became of every file, in lines: the layout, counts with examples, what was decided."""
+    read, skipped = (sum(map(len, each.values())) for each in (found.files, found.skipped))
+    lines = []
+    if found.layouts:
+        options = " ".join(f"--layout {shlex.quote(text)}" for text in found.layouts)
+        lines.append(f"layout{', inferred' if found.is_inferred else ''}: {options}")
+    lines += [f"files: {read + skipped}"]
+    for name, words in _FATES.items():
+        paths = found.files.get(name, ())
+        if paths:
+            example = f", such as {', '.join(sorted(paths)[:2])}" if name not in ("results", "evidence", "own") else ""
+            lines.append(f"  {len(paths):6} {words}{example}")
+    lines += [f"  {len(paths):6} skipped: {reason}, such as {paths[0]}" for reason, paths in found.skipped.items()]
+    if found.suggestions:
+        lines.append(f"the unmatched results would be taken by {' '.join(f'--layout {shlex.quote(text)}' for text in found.suggestions)}")
+    if found.empty:
+        many = len(found.empty)
+        lines.append(f"note: {many} folder{'s' if many > 1 else ''} that the layout names {'have' if many > 1 else 'has'} no fio result, "
+                     f"such as {found.empty[0]}")
+    return [*lines, *(f"note: {note}" for note in (*found.notes, *found.differences))]

@@ -35,11 +35,11 @@ def format_option(*names: str) -> Callable[[Decorated], Decorated]:
                         help="How to write it; csv and json are unrounded.")
 
 
-def open_results(path: Path) -> Opened:
-    """Open results with a bar on stderr while evidence is read."""
+def open_results(*paths: Path) -> Opened:
+    """Open results, or fio results of which each is a variant, with a bar on stderr while evidence is read."""
     from ..api import open_results as opened
 
-    return opened(path, progress=_bar)
+    return opened(*paths, progress=_bar)
 
 
 def _bar(done: int, total: int) -> None:

@@ -14,7 +14,8 @@ from .telling import say
 
 @click.command("report")
 @results_argument
-@click.option("-o", "--output", type=PATH, help="The HTML file. Default: report.html in the results directory.")
+@click.option("-o", "--output", type=PATH, help="The HTML file. Default: report.html in the results directory; "
+              "of a fio result, NAME.report.html in the working directory.")
 @click.option("--charts", type=PATH, metavar="DIR", help="Write each chart into this directory instead, with its CSV.")
 @click.option("--format", "style", type=click.Choice(("svg", "png")), default="svg", show_default=True, help="Of the charts.")
 @click.option("--reference", "references", multiple=True, metavar="LABEL=QUANTITY",
@@ -42,14 +43,14 @@ def command(path: Path, output: Path | None, charts: Path | None, style: Literal
         from ..compare.profiles import cells_of
         from ..results.profiles import read_profiles
 
-        profiles = cells_of(read_profiles(path)[0], results.manifest.baseline, results.manifest.variants)
+        profiles = cells_of(read_profiles(results.path)[0], results.manifest.baseline, results.manifest.variants)
         written = export(itertools.chain(results.chart.all(rated, lines), flame_charts(profiles)), charts, style)
         say(f"wrote {len(written)} files into {charts}")
         return
     from ..files import write_atomically
     from ..report.build import build_report
 
-    target = output or path / "report.html"
+    target = output or (path / "report.html" if path.is_dir() else Path(f"{path.stem}.report.html"))
     html = build_report(results, target.parent, rated, beside, lines)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, html)

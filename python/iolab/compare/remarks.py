@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..metrics import Metric
 from ..results.model import Run
@@ -75,9 +76,10 @@ def warnings_of(runs: Sequence[Run], metric: Metric, axes: Axes, baseline: str, 
     return tuple(found)
 
 
-def study_notes(standing: Standing | None) -> tuple[Warning, ...]:
-    """What is missing of the study that the runs are of."""
-    return () if standing is None else tuple(Warning("unfinished", text) for text in standing.words())
+def study_notes(standing: Standing | None, imported: Mapping[str, Any] | None = None) -> tuple[Warning, ...]:
+    """What is missing of the study that the runs are of, and in which of fio's options the variants of imported runs differ."""
+    missing = () if standing is None else tuple(Warning("unfinished", text) for text in standing.words())
+    return (*missing, *(Warning("options", str(text)) for text in (imported or {}).get("differences", ())))
 
 
 def _environment(runs: Sequence[Run]) -> list[Warning]:

@@ -112,8 +112,9 @@ def reproduce(results: Source) -> list[TextBlock]:
         blocks.append(TextBlock(title=f"run {first.id}", text=shlex.join(first.plan.command)))
     if results.manifest.source:
         blocks.append(TextBlock(title="imported from", text=results.manifest.source))
-    if results.manifest.layout:
-        blocks.append(TextBlock(title="layout of its paths", text=results.manifest.layout))
+    layout = results.manifest.layout
+    if layout:
+        blocks.append(TextBlock(title="layout of its paths", text=layout if isinstance(layout, str) else "\n".join(layout)))
     return blocks
 
 

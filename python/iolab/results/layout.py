@@ -14,8 +14,11 @@ _TYPES = {
     "int": (r"[-+]?\d+", int),
     "float": (r"[-+]?(?:\d+\.?\d*|\.\d+)", float),
 }
-RESERVED = {"variant", "repetition", "block"}
+RESERVED = {"variant", "repetition", "block", "host"}
 """Names with a meaning of their own; every other name is a factor."""
+
+PLACES = ("repetition", "block", "host")
+"""Reserved names that say which of several equal runs one is, or where it ran."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,23 @@ class Layout:
             return None
         return {name: _TYPES[self.types[name]][1](text) for name, text in found.groupdict().items()}
 
+    def rest(self, path: str) -> str:
+        """What of a matching path no field has: what tells runs of one cell apart when nothing else does."""
+        found = self.pattern.fullmatch(path)
+        if found is None:
+            return path
+        parts, last = [], 0
+        for name in self.fields:
+            begin, end = found.span(name)
+            parts.append(path[last:begin])
+            last = end
+        return "\0".join((*parts, path[last:]))
+
 
 def parse_layout(text: str) -> Layout:
     """Compile a layout; UsageError says what is wrong with it."""
     pattern, fields, types, last = "", [], {}, 0
-    stripped = text.strip().strip("/")
+    stripped = text.strip("/") if text.strip() else ""
     if not stripped:
         raise UsageError("the layout is empty", hint="such as --layout '{variant}/{disks:int}-hdd/fio-{numjobs:int}-jobs'")
     for match in _FIELD.finditer(stripped):
@@ -61,7 +76,7 @@ def parse_layout(text: str) -> Layout:
             raise UsageError(f"field '{name}' appears twice", where=where)
         pattern += _literal(stripped[last:match.start()]) + f"(?P<{name}>{_TYPES[kind][0]})"
         fields.append(name)
-        types[name] = "int" if name in ("repetition", "block") else kind
+        types[name] = "str" if name in PLACES else kind
         last = match.end()
     rest = stripped[last:]
     if "{" in rest or "}" in rest:

@@ -37,7 +37,8 @@ class Manifest(BaseModel):
     factors: list[str] = Field(default_factory=list, description="what was swept, in the study's order")
     study: dict[str, Any] | None = Field(None, description="the study with every default filled in")
     source: str | None = Field(None, description="what was imported")
-    layout: str | None = Field(None, description="how the imported tree's paths were read")
+    layout: str | list[str] | None = Field(None, description="how the imported tree's paths were read; several are tried in turn")
+    imported: dict[str, Any] | None = Field(None, description="what became of every file of an imported tree: counts, examples, notes")
     host: str | None = Field(None, description="name of the host that the study was begun on")
     reproduce: list[str] = Field(default_factory=list, description="command that makes these results again, as arguments")
     files: dict[str, FileDigest] | None = Field(

@@ -46,7 +46,7 @@ def tree(tmp_path: Path) -> Path:
 def test_a_tree_becomes_results(tree: Path, tmp_path: Path) -> None:
     found = import_tree(tree, LAYOUT, tmp_path / "out")
     results = Results(tmp_path / "out")
-    assert (found.runs, found.unmatched) == (8, ("master/1-hdd/results/fio-2-jobs",))
+    assert (found.runs, found.unmatched) == (8, ("master/1-hdd/results/fio-2-jobs/fio.json",))
     assert {run.verdict.level for run in results.runs} == {Level.OK}
     assert results.manifest.variants == ["master", "project"]
     assert [run.factors for run in results.runs[:3]] == [
@@ -90,7 +90,7 @@ def test_an_archive_that_matches_nothing_shows_one_of_its_paths(tree: Path, tmp_
     archive = tmp_path / "tree.tar"
     with tarfile.open(archive, "w") as file:
         file.add(tree, "study")
-    with pytest.raises(UsageError, match=r"a path at that depth is 'study/(master|project)'"):
+    with pytest.raises(UsageError, match=r"a path at that depth is '(master|project)/\d+-hdd'.*--layout '.*' would match"):
         import_tree(archive, "{variant}/nothing", tmp_path / "out")
 
 
@@ -107,10 +107,12 @@ def test_a_damaged_file_costs_that_run_and_no_other(tree: Path, tmp_path: Path) 
     damaged.write_text(damaged.read_text()[:500])
     (tree / "project/1-hdd/fio-2-jobs/fio.json").write_text("")
     (tree / "project/10-hdd/fio-2-jobs/fio.json").unlink()
-    import_tree(tree, LAYOUT, tmp_path / "out")
+    found = import_tree(tree, LAYOUT, tmp_path / "out")
     runs = Results(tmp_path / "out").runs
     invalid = {(run.factors["disks"], run.factors["numjobs"]) for run in runs if run.verdict.level is Level.INVALID}
-    assert (len(runs), invalid) == (8, {(1, 4), (1, 2), (10, 2)})
+    assert (len(runs), invalid, found.empty) == (7, {(1, 4), (1, 2)}, ("project/10-hdd/fio-2-jobs",))
+    assert found.files["damaged"] == ["project/1-hdd/fio-2-jobs/fio.json", "project/1-hdd/fio-4-jobs/fio.json"]
+    assert "project/10-hdd/fio-2-jobs/iostat-sdb.txt" in found.files["unattached"]
 
 
 def test_another_fio_version_is_drift(tree: Path, tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ def test_a_taken_output_is_left_alone(tree: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"no archive", b"\xfd7zXZ\x00cut"])
 def test_what_is_no_tree(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
-    with pytest.raises(FormatError, match="neither a directory nor a readable tar archive"):
+    with pytest.raises(FormatError, match=r"neither a fio result nor a directory|archive is damaged"):
         import_tree(tmp_path / "file", LAYOUT, tmp_path / "out")
     with pytest.raises(UsageError, match="no such file"):
         import_tree(tmp_path / "absent", LAYOUT, tmp_path / "out")

@@ -1,0 +1,85 @@
+"""Which run of a cell is which repetition: by the name that the path has for it, so that a missing one shifts no other."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is known of a run's place among those of its cell.
+
+    Attributes:
+        cell: what all variants of one cell share; variant: the arm; named: what `{repetition}` or `{block}` says, None without one;
+        rest: what else tells the path apart.
+    """
+
+    cell: Hashable
+    variant: str
+    named: str | None
+    rest: str
+
+
+def number_repetitions(places: Sequence[Place]) -> tuple[list[int], list[str]]:
+    """The repetition of each run, from 1 (or the number that the path has), and notes on what had to be assumed.
+
+    A name stands for the same repetition in every variant. Variants that share no name (dates of different days) are numbered each by
+    itself in the order of their names, which is said: such pairs are by order alone.
+    """
+    names = [place.rest if place.named is None else place.named for place in places]
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for at, place in enumerate(places):
+        groups[place.cell if place.named is None else "named"].append(at)
+    found = [1] * len(places)
+    by_order, uneven = 0, 0
+    for key, members in groups.items():
+        arms: dict[str, set[str]] = defaultdict(set)
+        for at in members:
+            arms[places[at].variant].add(names[at])
+        common = sum(map(len, arms.values())) > len(set.union(*arms.values()))
+        if len(arms) > 1 and not common and not (key != "named" and max(map(len, arms.values())) == 1):
+            by_order += 1
+            uneven += len({len(arm) for arm in arms.values()}) > 1
+            numbers = {(variant, name): number for variant, arm in arms.items() for name, number in _numbers(arm).items()}
+        elif key != "named" and max(map(len, arms.values())) == 1 and not common:
+            numbers = {(variant, name): 1 for variant, arm in arms.items() for name in arm}
+        else:
+            every = _numbers(set.union(*arms.values()))
+            numbers = {(variant, name): every[name] for variant, arm in arms.items() for name in arm}
+        for at in members:
+            found[at] = numbers[places[at].variant, names[at]]
+    _part_twins(places, found)
+    notes = []
+    if by_order:
+        more = "; the variants have unlike numbers of them, so that a missing one shifts those after it" if uneven else ""
+        notes.append(f"repetitions of the variants have no names in common: they are paired in the order of their names{more}")
+    return found, notes
+
+
+def _part_twins(places: Sequence[Place], found: list[int]) -> None:
+    """Runs of one cell and variant with the same number (several results in one named repetition) take the next free ones."""
+    taken: dict[tuple[Hashable, str], set[int]] = defaultdict(set)
+    twins = []
+    for at, place in enumerate(places):
+        used = taken[place.cell, place.variant]
+        if found[at] in used:
+            twins.append(at)
+        used.add(found[at])
+    for at in twins:
+        used = taken[places[at].cell, places[at].variant]
+        found[at] = max(used) + 1
+        used.add(found[at])
+
+
+def _numbers(names: set[str]) -> dict[str, int]:
+    """Each name's number: itself where all are whole numbers, else its place in their order (`run2` before `run10`)."""
+    if all(re.fullmatch(r"\d{1,8}", name) for name in names) and len({int(name) for name in names}) == len(names):
+        return {name: int(name) for name in names}
+    return {name: number for number, name in enumerate(sorted(names, key=_natural), 1)}
+
+
+def _natural(text: str) -> list[tuple[int, int, str]]:
+    return [(0, int(part), "") if part.isdecimal() and len(part) <= 18 else (1, 0, part) for part in re.split(r"(\d+)", text)]

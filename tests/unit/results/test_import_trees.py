@@ -1,0 +1,368 @@
+"""Trees of fio results as people keep them: every measurement a run, every file accounted for, no repetition that is none."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab.compare.compare import compare
+from iolab.errors import FormatError, ResultsError, UsageError
+from iolab.results.foreign import Imported, account, import_files, import_tree
+from iolab.results.import_options import Told, split_by_options, telling_options
+from iolab.results.import_places import Place, number_repetitions
+from iolab.results.open import Results
+from iolab.verdict import Level
+from support.fio_files import iostat, job, output
+
+
+def _put(place: Path, *, seed: int = 0, iops: float = 4000.0, jobs: int = 1, **options: str) -> None:
+    """A result with its own end, as two executions never have the same."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    document = json.loads(output(job(jobs=jobs, iops=iops), **options))
+    document["timestamp_ms"] += seed * 1000
+    place.write_text(json.dumps(document, indent=1), "utf-8")
+
+
+def _import(tree: Path, output_: Path, layout: str | Sequence[str] | None = None, **more: Any) -> tuple[Imported, Results]:
+    found = import_tree(tree, layout, output_, **more)
+    return found, Results(output_)
+
+
+def _accounted(found: Imported, tree: Path) -> None:
+    """Every file of the tree counts exactly once."""
+    counted = [path for paths in (*found.files.values(), *found.skipped.values()) for path in paths]
+    assert len(counted) == len(set(counted)) == sum(not path.is_dir() for path in tree.rglob("*"))
+
+
+def _runs(results: Results) -> list[tuple[object, ...]]:
+    return sorted((run.variant, *map(str, run.factors.items()), run.plan.repetition, run.verdict.level.value,
+                   run.value("write.iops")) for run in results.runs)
+
+
+# --- no layout is needed
+
+
+def test_bench_fio_leaves_all_in_one_folder(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    for number, (rw, depth) in enumerate(itertools.product(("randwrite", "write"), (1, 8))):
+        prefix = f"{rw}-iodepth-{depth}-numjobs-1"
+        _put(tree / "ssd" / f"{rw}-{depth}-1.json", seed=number, rw=rw, iodepth=str(depth), numjobs="1", write_bw_log=prefix)
+        for kind in ("bw", "lat"):
+            (tree / "ssd" / f"{prefix}_{kind}.1.log").write_text("".join(f"{ms}, 100, 1, 4096\n" for ms in range(1000, 11000, 1000)))
+    (tree / "ssd" / "README.md").write_text("about\n")
+    found, results = _import(tree, tmp_path / "out")
+    assert found.layouts == ("{rw}-{iodepth:int}-1.json",)
+    assert (len(found.files["results"]), len(found.files["evidence"]), found.files["unknown"]) == (4, 8, ["README.md"])
+    for run in results.runs:
+        names = {path.name for path in run.evidence.iterdir()}
+        prefix = f"{run.factors['rw']}-iodepth-{run.factors['iodepth']}-numjobs-1"
+        assert names == {"run.json", f"{run.factors['rw']}-{run.factors['iodepth']}-1.json", f"{prefix}_bw.1.log", f"{prefix}_lat.1.log"}
+
+
+def test_logs_join_by_the_words_of_their_names_where_nothing_is_echoed(tmp_path: Path) -> None:
+    for depth in (1, 8):
+        _put(tmp_path / "tree" / f"randwrite-{depth}-2.json", seed=depth, rw="randwrite", iodepth=str(depth))
+        (tmp_path / "tree" / f"randwrite-iodepth-{depth}-numjobs-2_bw.1.log").write_text("1000, 100, 1, 4096\n")
+    found, results = _import(tmp_path / "tree", tmp_path / "out")
+    assert len(found.files["evidence"]) == 2
+    for run in results.runs:
+        assert (run.evidence / f"randwrite-iodepth-{run.factors['iodepth']}-numjobs-2_bw.1.log").exists()
+
+
+def test_an_inferred_layout_repeated_gives_the_same(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    for number, (device, rw, depth) in enumerate(itertools.product(("disk-a", "disk-b"), ("randwrite", "write"), (1, 8))):
+        _put(tree / device / f"{rw}-iodepth-{depth}.json", seed=number, rw=rw, iodepth=str(depth))
+    _put(tree / "other" / "deep" / "er" / "fio.json", seed=99)
+    inferred, first = _import(tree, tmp_path / "first")
+    assert len(inferred.layouts) > 1
+    again, second = _import(tree, tmp_path / "second", inferred.layouts)
+    assert (inferred.is_inferred, again.is_inferred) == (True, False)
+    assert [run.plan for run in first.runs] == [run.plan for run in second.runs]
+    assert (dict(inferred.files), inferred.runs) == (dict(again.files), again.runs)
+    assert first.manifest.layout == list(inferred.layouts)
+
+
+def test_folders_without_a_result_and_the_root_are_no_runs(tmp_path: Path) -> None:
+    for variant in ("before", "after"):
+        _put(tmp_path / "tree" / variant / "fio.json", seed=len(variant))
+    (tmp_path / "tree" / "docs").mkdir()
+    (tmp_path / "tree" / "docs" / "notes.txt").write_text("hello\n")
+    (tmp_path / "tree" / "summary.txt").write_text("hello\n")
+    found, results = _import(tmp_path / "tree", tmp_path / "out", "{variant}")
+    assert sorted(run.variant for run in results.runs) == ["after", "before"]
+    assert found.empty == ("docs",)
+    _accounted(found, tmp_path / "tree")
+
+
+def test_baselines_are_known_by_their_names(tmp_path: Path) -> None:
+    for number, variant in enumerate(("after", "before", "later")):
+        _put(tmp_path / "tree" / variant / "fio.json", seed=number)
+    assert _import(tmp_path / "tree", tmp_path / "out")[1].baseline == "before"
+
+
+# --- nothing vanishes
+
+
+def test_what_no_layout_matches_is_counted_with_the_layout_that_would(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    for number, (variant, jobs) in enumerate(itertools.product(("old", "new"), (1, 2))):
+        _put(tree / variant / f"{jobs}jobs" / "fio.json", seed=number, jobs=jobs)
+        _put(tree / "more" / variant / f"{jobs}jobs" / "result.out", seed=10 + number, jobs=jobs)
+    (tree / "more" / "new" / "2jobs" / "iostat.txt").write_text(iostat([(800.0, 50.0)] * 10))
+    found, results = _import(tree, tmp_path / "out", "{variant}/{numjobs:int}jobs")
+    assert (found.runs, len(found.unmatched)) == (4, 4)
+    assert found.files["beside-others"] == ["more/new/2jobs/iostat.txt"]
+    _accounted(found, tree)
+    assert results.manifest.imported == account(found)
+    _, rest = _import(tree, tmp_path / "rest", found.suggestions)
+    assert len(rest.runs) == 4
+
+
+def test_a_file_that_is_empty_or_without_jobs_costs_its_run_alone(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    for depth in (1, 2, 4, 8):
+        _put(tree / f"randwrite-{depth}.json", seed=depth, rw="randwrite", iodepth=str(depth))
+    (tree / "randwrite-2.json").write_text("")
+    (tree / "randwrite-4.json").write_text(json.dumps({"fio version": "fio-3.33", "jobs": []}))
+    (tree / "randwrite-16.json").write_text(json.dumps({"fio version": "fio-3.33", "client_stats": [{"jobname": "All clients"}]}))
+    found, results = _import(tree, tmp_path / "out")
+    assert len(results.runs) == 5
+    assert found.files["damaged"] == ["randwrite-16.json", "randwrite-2.json", "randwrite-4.json"] or len(found.files["damaged"]) == 3
+    bad = {run.factors["iodepth"]: run.verdict for run in results.runs if run.verdict.level is Level.INVALID}
+    assert sorted(bad) == [2, 4, 16]
+    for depth, verdict in bad.items():
+        assert f"randwrite-{depth}.json" in " ".join(reason.text for reason in verdict.reasons)
+
+
+def test_nothing_but_damage_is_a_run_that_is_invalid(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "fio.json").write_text("")
+    found, results = _import(tmp_path / "tree", tmp_path / "out")
+    assert (found.runs, [run.verdict.level for run in results.runs]) == (1, [Level.INVALID])
+
+
+def test_a_failed_import_leaves_nothing_that_blocks_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _put(tmp_path / "tree" / "fio.json")
+    with monkeypatch.context() as patched:
+        patched.setattr("iolab.results.foreign.write_manifest", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            import_tree(tmp_path / "tree", None, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tree"]
+    assert import_tree(tmp_path / "tree", None, tmp_path / "out").runs == 1
+
+
+def test_normal_output_of_fio_is_named_for_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "out.txt").write_text("randread: (g=0): rw=randread, bs=(R) 4096B-4096B, ioengine=psync, iodepth=1\nfio-3.33\n"
+                                               "randread: (groupid=0, jobs=1): err= 0: pid=7\n  read: IOPS=10.2k\n")
+    with pytest.raises(UsageError, match="--output-format=json"):
+        import_tree(tmp_path / "tree", None, tmp_path / "out")
+    _put(tmp_path / "tree" / "fio.json")
+    assert import_tree(tmp_path / "tree", None, tmp_path / "out").files["normal-output"] == ["out.txt"]
+
+
+# --- repetitions
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("layout", ["{variant}/*.json", "{variant}", None])
+def test_identical_arms_with_a_hidden_factor_decide_nothing(tmp_path: Path, layout: str | None, seed: int) -> None:
+    """Seven depths under a layout that leaves the depth out: arms that differ by noise alone, of 1 % within a depth."""
+    rng = random.Random(seed)
+    for number, (variant, depth) in enumerate(itertools.product(("one", "two"), (1, 2, 4, 8, 16, 32, 64))):
+        bias = 1.004 if variant == "two" else 1.0
+        _put(tmp_path / "tree" / variant / f"run-of-{depth}.json", seed=number, iops=1000.0 * depth * bias * rng.gauss(1, 0.01),
+             iodepth=str(depth), rw="write")
+    found, results = _import(tmp_path / "tree", tmp_path / "out", layout)
+    assert {run.factors["iodepth"] for run in results.runs} == {1, 2, 4, 8, 16, 32, 64} or layout is None
+    assert layout is None or any("'iodepth' became a factor" in note for note in found.notes)
+    for metric in ("write.iops", "write.lat.mean", "write.bw"):
+        comparison = compare(results.runs, metric, baseline="one")
+        changes = [cell.change for cell in comparison.cells if cell.change is not None]
+        assert changes
+        assert not [change for change in changes if change.decided]
+        assert {change.pairs for change in changes} == {1}
+
+
+def test_identical_arms_with_repetitions_and_two_hidden_factors_decide_no_more_than_chance(tmp_path: Path) -> None:
+    """Of 10 such trees a test at 5 % may decide in one or two."""
+    decided = 0
+    for seed in range(10):
+        rng = random.Random(seed)
+        tree = tmp_path / str(seed)
+        cells = itertools.product(("one", "two"), (1, 8), ("4k", "64k"), range(1, 4))
+        for number, (variant, depth, size, repetition) in enumerate(cells):
+            _put(tree / variant / f"x{number % 12:02d}-{repetition}.json", seed=number, iops=1000.0 * depth * rng.gauss(1, 0.02),
+                 iodepth=str(depth), bs=size, filename=f"/dev/disk{number}", randseed=str(number))
+        _, results = _import(tree, tmp_path / f"out-{seed}", "{variant}/*-{repetition}.json")
+        assert {tuple(run.factors) for run in results.runs} == {("iodepth", "bs")}
+        comparison = compare(results.runs, "write.iops", baseline="one")
+        changes = [cell.change for cell in comparison.cells if cell.change is not None]
+        assert [change.pairs for change in changes] == [3] * 4
+        decided += any(change.decided for change in changes)
+    assert decided <= 2
+
+
+def test_what_the_variant_alone_explains_is_no_factor(tmp_path: Path) -> None:
+    for number, (engine, repetition) in enumerate(itertools.product(("libaio", "io_uring"), (1, 2, 3))):
+        _put(tmp_path / "tree" / f"with-{engine}" / f"{repetition}.json", seed=number, ioengine=engine,
+             bs="4k" if repetition == 1 else "4096")
+    found, results = _import(tmp_path / "tree", tmp_path / "out", "with-{variant}/{repetition}.json")
+    assert {tuple(run.factors) for run in results.runs} == {()}
+    assert found.differences == ("variants differ in fio's ioengine (io_uring: io_uring, libaio: libaio)",)
+
+
+def test_options_of_which_one_explains_the_other_are_one_factor() -> None:
+    runs = [Told("a", {}, telling_options({"iodepth": str(depth), "size": f"{depth}g", "filename": f"/x{depth}"})) for depth in (1, 2, 4)]
+    runs.append(Told("a", {}, telling_options({"size": "8g"})))
+    assert list(split_by_options(runs)) == ["iodepth"]
+    assert [run.factors for run in runs] == [{"iodepth": 1}, {"iodepth": 2}, {"iodepth": 4}, {"iodepth": None}]
+
+
+def test_jobs_of_other_names_are_other_measurements_where_nothing_is_echoed(tmp_path: Path) -> None:
+    for number, (variant, name) in enumerate(itertools.product(("a", "b"), ("seq", "rand"))):
+        place = tmp_path / "tree" / variant / f"{number % 2}.json"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(output(job(name=name, iops=1000.0 + number)), "utf-8")
+    _, results = _import(tmp_path / "tree", tmp_path / "out", "{variant}/*.json")
+    assert {run.factors["section"] for run in results.runs} == {"seq", "rand"}
+
+
+@pytest.mark.parametrize("layout", ["{variant}/{repetition}.json", "{variant}/*.json", None])
+def test_a_missing_file_shifts_no_pair(tmp_path: Path, layout: str | None) -> None:
+    rates = {("old", 1): 1000.0, ("old", 2): 2000.0, ("old", 3): 3000.0, ("new", 1): 1100.0, ("new", 3): 3300.0}
+    for number, ((variant, repetition), rate) in enumerate(rates.items()):
+        _put(tmp_path / "tree" / variant / f"{repetition}.json", seed=number, iops=rate, rw="write")
+    _, results = _import(tmp_path / "tree", tmp_path / "out", layout, baseline="old")
+    comparison = compare(results.runs, "write.iops", baseline="old")
+    [change] = [cell.change for cell in comparison.cells if cell.change is not None]
+    assert (change.pairs, change.dropped, round(change.value, 6)) == (2, 1, 0.1)
+
+
+def test_dates_are_repetitions(tmp_path: Path) -> None:
+    dates = {"old": ("2026-01-01", "2026-01-02", "2026-01-10"), "new": ("2026-01-01", "2026-01-10")}
+    for number, (variant, date) in enumerate((variant, date) for variant, each in dates.items() for date in each):
+        _put(tmp_path / "tree" / date / variant / "fio.json", seed=number, iops=1000.0 + number)
+    _, results = _import(tmp_path / "tree", tmp_path / "out", "{repetition}/{variant}")
+    found = {(run.variant, run.plan.repetition): run.plan.extra["imported_from"] for run in results.runs}
+    assert {place: path.split("/")[0] for place, path in found.items()} == {
+        ("old", 1): "2026-01-01", ("old", 2): "2026-01-02", ("old", 3): "2026-01-10", ("new", 1): "2026-01-01", ("new", 3): "2026-01-10"}
+
+
+def test_repetitions_without_names_in_common_are_paired_in_order_and_said() -> None:
+    places = [Place((), variant, date, "") for variant, date in (("a", "d1"), ("a", "d3"), ("b", "d2"), ("b", "d4"))]
+    numbers, [note] = number_repetitions(places)
+    assert numbers == [1, 2, 1, 2]
+    assert "no names in common" in note
+
+
+def test_a_copy_is_no_repetition(tmp_path: Path) -> None:
+    for repetition in (1, 2):
+        _put(tmp_path / "tree" / "a" / f"{repetition}.json", seed=repetition)
+    (tmp_path / "tree" / "a" / "3.json").write_bytes((tmp_path / "tree" / "a" / "2.json").read_bytes())
+    _put(tmp_path / "tree" / "b" / "1.json", seed=7)
+    found, results = _import(tmp_path / "tree", tmp_path / "out")
+    assert (len(results.runs), found.files["copies"]) == (3, ["a/3.json"])
+    assert any("byte by byte" in note and "a/3.json of a/2.json" in note for note in found.notes)
+    asked, results = _import(tmp_path / "tree", tmp_path / "asked", "{variant}/{repetition}.json")
+    assert (len(results.runs), "copies" in asked.files) == (4, False)
+    assert any("counts as the layout says" in note for note in asked.notes)
+
+
+# --- sections
+
+
+def _sections(place: Path, *names: str, rate: float = 1000.0) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    entries = [job(name=name, group=group, iops=rate * (group + 1), jobs=1) | {"elapsed": 10 * len(names) + 1}
+               for group, name in enumerate(names)]
+    place.write_text(output(*entries), "utf-8")
+
+
+def test_each_section_is_a_run_and_the_file_is_written_once(tmp_path: Path) -> None:
+    _sections(tmp_path / "tree" / "a" / "fio.json", "seq", "rand", "mixed")
+    found, results = _import(tmp_path / "tree", tmp_path / "out")
+    assert [(run.factors["section"], run.value("write.iops")) for run in results.runs] == [
+        ("seq", 1000.0), ("rand", 2000.0), ("mixed", 3000.0)]
+    assert len({(run.evidence / "fio.json").stat().st_ino for run in results.runs}) == 1
+    assert (found.runs, len(found.files["results"])) == (3, 1)
+
+
+def test_a_result_alone_has_a_run_for_each_section(tmp_path: Path) -> None:
+    _sections(tmp_path / "fio.json", "seq", "rand")
+    _, results = _import(tmp_path / "fio.json", tmp_path / "out")
+    assert [run.factors["section"] for run in results.runs] == ["seq", "rand"]
+
+
+def test_files_alone_are_compared_section_by_section(tmp_path: Path) -> None:
+    _sections(tmp_path / "x" / "before.json", "seq", "rand")
+    _sections(tmp_path / "y" / "after.json", "rand", "seq", rate=1500.0)
+    import_files([tmp_path / "x" / "before.json", tmp_path / "y" / "after.json"], tmp_path / "out", link=True)
+    results = Results(tmp_path / "out")
+    comparison = compare(results.runs, "write.iops", baseline="before")
+    changes = {cell.row: cell.change.value for cell in comparison.cells if cell.change is not None}
+    assert changes == {("seq",): pytest.approx(2.0), ("rand",): pytest.approx(-0.25)}
+    assert any(warning.code == "one-block" for warning in comparison.warnings)
+
+
+def test_files_of_equal_names_are_told_apart(tmp_path: Path) -> None:
+    for folder in ("x/one", "y/one"):
+        _put(tmp_path / folder / "fio.json", seed=len(folder))
+    files = [tmp_path / "x/one/fio.json", tmp_path / "y/one/fio.json", tmp_path / "y/one/fio.json"]
+    import_files(files, tmp_path / "out")
+    assert Results(tmp_path / "out").manifest.variants == ["x-one-fio", "y-one-fio", "y-one-fio (2)"]
+    (tmp_path / "notes.txt").write_text("hello\n")
+    with pytest.raises(FormatError, match="is no fio result"):
+        import_files([files[0], tmp_path / "notes.txt"], tmp_path / "more")
+    with pytest.raises(ResultsError):
+        import_files(files, tmp_path / "out")
+
+
+# --- the archives of others
+
+
+def test_the_foreign_archive_whole(foreign_archive: Path, tmp_path: Path) -> None:
+    found, results = _import(foreign_archive, tmp_path / "out")
+    assert sum(map(len, found.files.values())) == 283
+    assert not found.skipped
+    assert len(found.files["results"]) == 129
+    assert "unmatched" not in found.files
+    assert "damaged" not in found.files
+    of_sections = [run for run in results.runs if run.variant == "sections-old-fio"]
+    assert len(of_sections) == 5
+    assert len({run.factors["section"] for run in of_sections}) == 5
+    plots = [run for run in results.runs if run.variant == "fio-plot-tree"]
+    assert len(plots) == 126
+    assert len({(run.variant, *map(str, run.factors.items())) for run in results.runs}) == len(results.runs)
+    assert not [run.id for run in plots if run.verdict.level is Level.INVALID]
+    logs = [run for run in plots if run.factors["folder2"] == "FLOPPY"]
+    assert all(len(list(run.evidence.glob("*.log"))) == 5 for run in logs)
+    again, second = _import(foreign_archive, tmp_path / "again", found.layouts)
+    assert [run.plan for run in results.runs] == [run.plan for run in second.runs]
+    assert dict(again.files) == dict(found.files)
+
+
+def test_the_published_study_without_a_layout(zol_archive: Path, tmp_path: Path) -> None:
+    found, results = _import(zol_archive, tmp_path / "out")
+    assert found.layouts == ("{rate_submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs",)
+    assert (found.runs, len(found.unmatched)) == (352, 88)
+    assert all("/results/" in path for path in found.unmatched)
+    assert found.suggestions == ("{rate_submit}-rate-submit/{variant}/{disks:int}-ssd/results/fio-{numjobs:int}-jobs",)
+    assert {tuple(run.factors) for run in results.runs} == {("rate_submit", "disks", "media", "numjobs")}
+    assert results.baseline == "master"
+
+
+def test_what_is_no_result_is_said(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello\n")
+    with pytest.raises(FormatError, match="neither a fio result nor"):
+        import_tree(tmp_path / "notes.txt", None, tmp_path / "out")
+    (tmp_path / "tree").mkdir()
+    with pytest.raises(UsageError, match="0 files looked at"):
+        import_tree(tmp_path / "tree", None, tmp_path / "out")
