@@ -345,7 +345,7 @@ def test_without_root_a_study_is_refused_before_its_first_run(study: Path, tmp_p
     from iolab.study.load import load_study
 
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "recording block needs root" in (preview(load_study(study), tmp_path / "results").problem or "")
+    assert any("recording block needs root" in problem for problem in preview(load_study(study), tmp_path / "results").problems)
     with pytest.raises(RunError, match="recording block needs root"):
         run_study(study, tmp_path / "results")
     assert not (tmp_path / "results").exists()
