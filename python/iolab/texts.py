@@ -21,7 +21,11 @@ def visible(text: str) -> str:
 
 def visible_json(document: str) -> str:
     """A JSON document as a terminal may have it: what is not printable in its texts appears as `\\u009b`, and means the same."""
-    return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in document)
+    return "\n".join(line if line.isprintable() else "".join(map(_spelt, line)) for line in document.split("\n"))
+
+
+def _spelt(char: str) -> str:
+    return char if char.isprintable() else json.dumps(char)[1:-1]
 
 
 def parsed(data: bytes | str, *, shared: bool = False) -> Any:

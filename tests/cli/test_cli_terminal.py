@@ -111,3 +111,25 @@ def test_programs_get_names_as_they_are(hostile: Path, capfd: pytest.CaptureFixt
         assert EVIL in capfd.readouterr().out
     assert run(["show", str(hostile / "results"), "--format", "json"]) == 0
     assert EVIL in json.loads(capfd.readouterr().out)["variants"]
+
+
+def test_what_people_read_and_json_are_spelt_in_a_pipe_as_well(hostile: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    results, rec = str(hostile / "results"), str(hostile / "rec")
+    for words in (["compare", results, "--format", "markdown"], ["compare", results, "--format", "benchstat"], ["show", results],
+                  ["show", results, "--format", "json"], ["show", rec, "--format", "json"], ["compare", results, "--format", "json"]):
+        capfd.readouterr()
+        assert run(words) == 0
+        out = capfd.readouterr().out
+        assert all(line.isprintable() for line in out.split("\n")), words
+        assert (SPELT_JSON if "json" in words else SPELT) in out.replace("\\\\", "\\"), words
+
+
+@pytest.mark.parametrize("style", ["svg", "png"])
+def test_names_of_others_don_t_end_the_library_that_draws_charts(style: str, hostile: Path) -> None:
+    ended = subprocess.run([sys.executable, "-m", "iolab.cli", "report", str(hostile / "results"), "--charts", str(hostile / "charts"),
+                            "--format", style], capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr[:400]
+    drawn = sorted((hostile / "charts").glob(f"*.{style}"))
+    assert drawn
+    if style == "svg":
+        assert all("\x1b" not in each.read_text("utf-8") for each in drawn)

@@ -1,7 +1,8 @@
 """The one door to the terminal: data to stdout, words to stderr.
 
-Names of others may hold what moves a terminal's cursor or writes its title: it gets them spelt. What goes elsewhere and is for programs
-is as it is.
+Names of others may hold what moves a terminal's cursor, writes its title or turns the order of letters: it gets them spelt. JSON spells
+them wherever it goes, which means the same; text, Markdown and benchstat's format too, as people read them. CSV that goes elsewhere than to
+a terminal is exact.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ import click
 
 from ..texts import visible, visible_json, writable
 
+_READ_BY_PEOPLE = ("text", "markdown", "benchstat")
+"""Formats that spell what others named wherever they go."""
+
 
 def tell(*lines: str) -> None:
     """Lines to stdout, for people; whatever others named in one, it stays one."""
@@ -24,9 +28,11 @@ def tell(*lines: str) -> None:
 
 
 def tell_as(style: str, text: str) -> None:
-    """What is written in a format to stdout, its line ends with it: exact, but for `text`, and unless a terminal shows it."""
-    if style == "text" or (sys.stdout is not None and sys.stdout.isatty()):
-        text = visible_json(text) if style == "json" else "\n".join(map(visible, text.split("\n")))
+    """What is written in a format to stdout, its line ends with it; `csv` is exact unless a terminal shows it."""
+    if style == "json":
+        text = visible_json(text)
+    elif style in _READ_BY_PEOPLE or (sys.stdout is not None and sys.stdout.isatty()):
+        text = "\n".join(map(visible, text.split("\n")))
     # click would leave out what looks like a colour
     click.echo(writable(text), nl=False, color=True)
 

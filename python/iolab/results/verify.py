@@ -16,6 +16,7 @@ from .cache import LIST, evidence_key, listed_caches
 from .evidence import (
     ENVIRONMENT_FILE,
     PLAN_FILE,
+    RUNS,
     files_below,
     holds_numbers,
     profile_directories,
@@ -53,7 +54,7 @@ def verify_results(path: Path, *, repair: bool = False, progress: Progress | Non
 
     Results that are being made are checked as far as they are. ResultsError where it is no results directory.
     """
-    if not (path / MANIFEST_FILE).exists() and not (path / HOSTS_FILE).exists():
+    if not any(os.path.lexists(path / name) for name in (MANIFEST_FILE, HOSTS_FILE, RUNS)):
         raise ResultsError("not a results directory (it has no manifest.json)", where=path)
     parts = _parts(path)
     checks: list[_Check] = [lambda: _own_document(path, HOSTS_FILE)] if (path / HOSTS_FILE).exists() else []
@@ -103,17 +104,28 @@ def _checks_of(part: Path, below: str) -> tuple[list[_Check], list[Finding]]:
         progress = standing(part)
         findings += [Finding(f"{below}runs/{name}", "missing", "the journal says that this run finished", f"run {name}")
                      for name in (progress.gone if progress is not None else ())]
+    try:
+        unfinished = _unfinished(part)
+    except ResultsError:
+        unfinished = set()  # a finding of its own
     for run_dir in (*run_directories(part), *profile_directories(part)):
-        checks += _run_checks(part, run_dir, below)
+        checks += _run_checks(part, run_dir, below, unfinished)
     if manifest is not None and manifest.origin != "table":
         checks += _caches(part, below)
     return checks, findings
 
 
-def _run_checks(part: Path, run_dir: Path, below: str) -> Iterator[_Check]:
+def _unfinished(part: Path) -> set[str]:
+    """Runs that the journal knows and does not know as ended: they are under way, or were killed."""
+    events = examine_journal(part)[0] if os.path.lexists(part / JOURNAL_FILE) else []
+    named = {str(event.get("run")) for event in events}
+    return named - {str(event.get("run")) for event in events if event["event"] in ("finished", "failed", "interrupted")}
+
+
+def _run_checks(part: Path, run_dir: Path, below: str, unfinished: set[str]) -> Iterator[_Check]:
     place = f"{below}{run_dir.relative_to(part).as_posix()}/"
-    if not (run_dir / PLAN_FILE).exists():
-        return  # it was never finished
+    if not os.path.lexists(run_dir / PLAN_FILE) and run_dir.name in unfinished:
+        return
     yield lambda: _own_document(run_dir, PLAN_FILE, place, f"run {run_dir.name}")
     try:
         files = read_plan(run_dir).files
