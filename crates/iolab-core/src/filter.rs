@@ -81,7 +81,7 @@ impl Filter {
     /// Fix the names asked for, before any other, so that no limit of names can hide them.
     pub fn bind(&mut self, names: &mut Names) {
         for (dimension, words) in &self.names {
-            let wanted = words.iter().map(|word| names.intern(*dimension, word.as_bytes())).collect();
+            let wanted = words.iter().map(|word| names.intern(*dimension, &crate::names::bytes_of(word))).collect();
             self.wanted[*dimension as usize] = Some(wanted);
         }
     }

@@ -6,6 +6,7 @@
 pub mod batch;
 pub mod block;
 pub mod cells;
+pub mod digest;
 pub mod errno;
 pub mod error;
 pub mod event;

@@ -10,6 +10,49 @@ pub const LIMIT_BYTES: usize = 16 << 20;
 /// The name of what is beyond the limit.
 pub const OTHER: &str = "(other)";
 
+/// A name as text. Different names have different texts: a byte that is no UTF-8 becomes `\xNN` in lower case, and so does a backslash
+/// that stands before such letters already.
+pub fn text(name: &[u8]) -> String {
+    let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let looks_escaped = |at: usize| {
+        name[at] == b'\\'
+            && name.get(at + 1) == Some(&b'x')
+            && name.get(at + 2..at + 4).is_some_and(|digits| digits.iter().all(is_hex))
+    };
+    let mut out = String::with_capacity(name.len());
+    let mut at = 0;
+    for chunk in name.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            if letter == '\\' && looks_escaped(at) {
+                out.push_str("\\x5c");
+            } else {
+                out.push(letter);
+            }
+            at += letter.len_utf8();
+        }
+        for byte in chunk.invalid() {
+            out.push_str(&format!("\\x{byte:02x}"));
+        }
+        at += chunk.invalid().len();
+    }
+    out
+}
+
+/// The name whose `text` this is.
+pub fn bytes_of(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, more)) = rest.split_first() {
+        let digits = more.strip_prefix(b"x").and_then(|more| more.get(..2));
+        let byte = digits
+            .filter(|digits| first == b'\\' && digits.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')))
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        out.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &more[3..] } else { more };
+    }
+    out
+}
+
 /// Names of one dimension.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
@@ -118,6 +161,29 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn different_names_have_different_texts() {
+        let names: [&[u8]; 9] = [
+            b"a\xff", b"a\xfe", b"a\\xff", b"a\\x5cxff", b"a\\\xff", "a\u{fffd}".as_bytes(), b"\\x5", b"\\xFF", b"\xe2\x82",
+        ];
+        let texts: Vec<_> = names.iter().map(|name| text(name)).collect();
+        assert_eq!(texts[0], "a\\xff");
+        assert_eq!(texts[2], "a\\x5cxff");
+        assert_eq!(texts[6], "\\x5");
+        for (place, name) in names.iter().enumerate() {
+            assert_eq!(bytes_of(&texts[place]), *name);
+            assert!(!texts[..place].contains(&texts[place]));
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_text_is_of_one_name(name in proptest::collection::vec(proptest::prop_oneof![
+            proptest::prelude::any::<u8>(), proptest::sample::select(b"\\x5cfF0\xff\xc3\xa9".to_vec())], 0..24)) {
+            proptest::prop_assert_eq!(bytes_of(&text(&name)), name);
+        }
+    }
 
     #[test]
     fn the_same_name_has_the_same_number() {

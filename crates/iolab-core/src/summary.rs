@@ -174,7 +174,7 @@ impl Summary {
     ) -> Vec<(String, u64, Option<&Distribution>)> {
         let by_key = &self.keys[dimension as usize];
         let mut order: Vec<usize> = (0..by_key.counts.len()).filter(|&key| by_key.counts[key] > 0).collect();
-        let text = |key: usize| String::from_utf8_lossy(names.table(dimension).name(key as u32)).into_owned();
+        let text = |key: usize| crate::names::text(names.table(dimension).name(key as u32));
         order.sort_by_key(|&key| (std::cmp::Reverse(by_key.counts[key]), key));
         order.truncate(most);
         let latency = |key: usize| by_key.latencies.get(key).and_then(|found| found.as_deref());

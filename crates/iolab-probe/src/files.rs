@@ -157,7 +157,7 @@ pub fn name_of(pid: u32) -> Option<Comm> {
 pub fn command_of(pid: u32) -> String {
     let mut bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     bytes.truncate(COMMAND);
-    let words: Vec<_> = bytes.split(|&byte| byte == 0).map(String::from_utf8_lossy).collect();
+    let words: Vec<_> = bytes.split(|&byte| byte == 0).map(iolab_core::names::text).collect();
     words.join(" ").trim_end().to_owned()
 }
 

@@ -190,7 +190,7 @@ impl Source for SyscallSource {
     }
 
     fn processes(&mut self) -> Vec<(u32, String, String)> {
-        let name = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let name = |bytes: Vec<u8>| iolab_core::names::text(&bytes);
         self.tracker.take_seen().into_iter().map(|seen| (seen.pid, name(seen.process), command_of(seen.pid))).collect()
     }
 

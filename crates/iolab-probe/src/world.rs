@@ -137,7 +137,7 @@ impl Machine {
             command.pop();
         }
         command.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let text = |bytes: &[u8]| iolab_core::names::text(bytes);
         self.fresh.push((pid, text(name), text(&command)));
     }
 }

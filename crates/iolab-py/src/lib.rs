@@ -3,7 +3,7 @@
 mod frames;
 mod traces;
 
-use iolab_core::{fio_bins, grid, histogram, log2};
+use iolab_core::{digest, fio_bins, grid, histogram, log2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -60,6 +60,12 @@ mod _core {
     #[pyfunction]
     fn take_over_fio_bins(bins: Vec<(u64, u64)>) -> (Vec<u32>, Vec<u64>) {
         fio_bins::take_over(bins)
+    }
+
+    /// CRC-32 (that of zlib) of a file's content, and its bytes. OSError where it can't be read.
+    #[pyfunction]
+    fn crc32_of_file(py: Python<'_>, path: std::path::PathBuf) -> PyResult<(u32, u64)> {
+        Ok(py.detach(|| digest::crc32_of_file(&path))?)
     }
 
     /// Values at the quantiles (0 to 1) of counts on a grid; empty counts give None.

@@ -349,7 +349,7 @@ impl TraceEvents {
             out.set_item(format!("{name}_valid"), PyBytes::new(py, valid))?;
             let table = self.work.names.table(dimension);
             let given = &mut self.given[dimension as usize];
-            let new = (*given..table.len()).map(|id| String::from_utf8_lossy(table.name(id as u32)).into_owned());
+            let new = (*given..table.len()).map(|id| iolab_core::names::text(table.name(id as u32)));
             out.set_item(format!("{name}_names"), PyList::new(py, new.collect::<Vec<_>>())?)?;
             *given = table.len();
         }

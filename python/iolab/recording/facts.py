@@ -12,6 +12,7 @@ from ..errors import ResultsError
 from ..files import read_regular
 from ..texts import parsed
 from .layout import FACTS, telling, write_json
+from .lines import CRC, holds, signed
 from .losses import is_time
 
 SCHEMA = 1
@@ -61,6 +62,7 @@ class Facts:
         origin: kind "record", "import" or "run", and more of it.
         dropped: what retention removed, if anything: through (number of the last segment removed), until_ns, segments, events,
             bytes; maps_until_ns and maps_from_ns, of default maps that went and of the oldest left of a segment that is gone.
+        is_damaged: whether the file's checksum is not that of what it says. is_signed: whether it has one.
     """
 
     host: str
@@ -71,6 +73,8 @@ class Facts:
     sessions: list[dict[str, int | None]] = field(default_factory=list)
     dropped: dict[str, Any] | None = None
     iolab: str = __version__
+    is_damaged: bool = False
+    is_signed: bool = True
 
     @property
     def dropped_through(self) -> int:
@@ -79,12 +83,13 @@ class Facts:
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
-        return {"schema": SCHEMA, "kind": "recording", **asdict(self)}
+        own = {name: value for name, value in asdict(self).items() if name not in ("is_damaged", "is_signed")}
+        return {"schema": SCHEMA, "kind": "recording", **own}
 
     def write(self, directory: Path) -> None:
         """Write it as a whole, on disk on return. ResultsError where that fails; the one before then remains."""
         with telling(directory / FACTS, "write what the recording is"):
-            write_json(directory / FACTS, self.as_json())
+            write_json(directory / FACTS, signed(self.as_json()))
 
 
 def read_facts(directory: Path) -> Facts:
@@ -108,7 +113,8 @@ def read_facts(directory: Path) -> Facts:
         raise ResultsError(f"is damaged: {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} missing or of another kind", where=path)
     dropped = None if data.get("dropped") is None else {**_NOTHING_DROPPED, **data["dropped"]}
     return Facts(data["host"], data["clock"], data["origin"], data["sources"], data["retention"],
-                 [{"from_ns": None, "until_ns": None, **each} for each in data["sessions"]], dropped, str(data.get("iolab", "")))
+                 [{"from_ns": None, "until_ns": None, **each} for each in data["sessions"]], dropped, str(data.get("iolab", "")),
+                 not holds(data), CRC in data)
 
 
 def _whole(value: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -22,8 +22,8 @@ Keyed = Callable[[dict[str, Any]], int | None]
 """The number of a line; None leaves it out."""
 
 T = TypeVar("T")
-Adding = Callable[[T, Iterable[dict[str, Any]]], T]
-"""What lines say with more after them; what they said before is not changed."""
+Adding = Callable[[T, Iterable[dict[str, Any] | None]], T]
+"""What lines say with more after them, None for one that is damaged; what they said before is not changed."""
 
 
 @dataclass(frozen=True)
@@ -79,15 +79,33 @@ class Appended(Generic[T]):
         return _Read(status, begin + ends, (tail + data[:ends])[-TAIL:], found, shown)
 
 
-class Growing(Appended[Lines]):
-    """Lines by number, the last one of a number holding."""
+@dataclass(frozen=True)
+class Numbered:
+    """Lines by number, the last one of a number holding; damaged: how many lines are none."""
+
+    lines: Lines = field(default_factory=dict)
+    damaged: int = 0
+
+
+class Growing(Appended[Numbered]):
+    """Lines by number."""
 
     def __init__(self, keyed: Keyed) -> None:
-        super().__init__({}, lambda held, lines: {**held, **{number: line for line in lines if (number := keyed(line)) is not None}})
+        def adding(held: Numbered, lines: Iterable[dict[str, Any] | None]) -> Numbered:
+            found, damaged = dict(held.lines), held.damaged
+            for line in lines:
+                number = None if line is None else keyed(line)
+                if line is None or number is None:
+                    damaged += 1
+                else:
+                    found[number] = line
+            return Numbered(found, damaged)
+
+        super().__init__(Numbered(), adding)
 
     def lines(self, path: Path) -> Lines:
         """See `of`."""
-        return self.of(path)
+        return self.of(path).lines
 
 
 def _status(descriptor: int) -> tuple[int, int, int]:

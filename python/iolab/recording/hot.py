@@ -74,7 +74,8 @@ class HotLog:
 @dataclass(frozen=True)
 class HotRead:
     """What a hot file holds: batches up to the first that is torn or damaged; bytes read well, and bytes from there on. damaged: whether
-    whole ones follow, so that it is no end that a kill tore or that is being written."""
+    whole ones follow, or the last is as long as it says and not what was written: so that it is no end that a kill tore or that is being
+    written."""
 
     batches: list[pa.RecordBatch]
     good: int
@@ -111,7 +112,7 @@ def read_hot(path: Path, schema: pa.Schema) -> HotRead:
         except (pa.ArrowException, OSError):
             # as improbable as a checksum that holds by chance
             return HotRead([], 0, data.size, True)
-    return HotRead(batches, good, data.size - good, good < data.size and _goes_on(data, good))
+    return HotRead(batches, good, data.size - good, good < data.size and (_crc_place(data, good) is not None or _goes_on(data, good)))
 
 
 def _goes_on(data: pa.Buffer, start: int) -> bool:

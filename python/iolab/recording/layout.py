@@ -25,6 +25,9 @@ PROCESSES = "names/processes.jsonl"
 MARKS = "marks.jsonl"
 MAPS = "histograms/1s"
 
+GROWING = (SEGMENTS, LOSSES, PROCESSES, MARKS)
+"""Files of lines: they grow, or are written anew."""
+
 _HOT_NAME = re.compile(r"(\d{6,})\.(events|samples)\.arrows")
 _SEALED_NAME = re.compile(r"(\d{6,})\.parquet")
 

@@ -3,7 +3,6 @@ than the events that are left is told by the hour."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 from ..errors import ResultsError
 from .growing import Appended
 from .layout import LOSSES, Kind, replacing, telling
-from .lines import append_line, objects
+from .lines import CRC, append_line, line_of, objects
 
 MINUTE_NS, HOUR_NS, EVER_NS = 60 * 10**9, 3600 * 10**9, 2**63
 
@@ -33,11 +32,14 @@ Reach = Callable[[Line], tuple[int, bool]]
 class Noted:
     """Lines in the order of the first note of each: `source`, `kind`, `from_ns`, `until_ns`, `count`, `words`, `notes` (how many it stands
     for), and perhaps `parts` (see `parts_of`). single: those to which none is joined, gaps above all. latest: of each kind the place of
-    the last one that another may be joined to."""
+    the last one that another may be joined to.
+
+    damaged: how many lines are none any more."""
 
     lines: Sequence[Line] = ()
     single: Sequence[Line] = ()
     latest: Mapping[tuple[object, ...], int] = field(default_factory=dict)
+    damaged: int = 0
 
 
 def noted(directory: Path) -> Noted:
@@ -73,9 +75,11 @@ def damage(kind: Kind, last_ns: int | None, until_ns: int | None, count: int | N
 class LossLog:
     """Where a recording's writer notes what was lost."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, shrinks: Callable[[str], None] = lambda _: None) -> None:
+        """`shrinks` is told the name of a file before it becomes shorter."""
         self._path = directory / LOSSES
         self._joined = 0
+        self._shrinks = shrinks
 
     def add(self, line: Line, dropped: Mapping[str, Any] | None) -> None:
         """Append a line, and join what is there once it has grown. `dropped`: what retention removed, see `Facts`."""
@@ -98,9 +102,17 @@ class LossLog:
             # maps remain, which are looked at by longer columns; then nothing
             return (HOUR_NS if line["until_ns"] > maps_until else EVER_NS), False
 
+        self._shrinks(LOSSES)
         with telling(self._path, "join its lines"), replacing(self._path) as temporary:
             joined = _added(Noted(), objects(self._path.read_bytes()), reach)
-            temporary.write_text("".join(f"{json.dumps(_short(line), separators=(',', ':'))}\n" for line in joined.lines), encoding="ascii")
+            lines = [*joined.lines, *([_of_lines(joined.damaged)] if joined.damaged else [])]
+            temporary.write_text("".join(f"{line_of(_short(line))}\n" for line in lines), encoding="ascii")
+
+
+def _of_lines(damaged: int) -> Line:
+    """The loss of damaged lines, which are not written again."""
+    return {"source": "", "kind": "damaged", "from_ns": None, "until_ns": None, "count": None, "notes": damaged,
+            "words": "lines about what was lost were damaged"}
 
 
 def _short(line: Line) -> dict[str, Any]:
@@ -138,13 +150,15 @@ class _Run:
         return {**line, "parts": " ".join(map(str, self.parts))} if detailed else line
 
 
-def _added(before: Noted, more: Iterable[dict[str, Any]], reach: Reach = lambda _: (MINUTE_NS, True)) -> Noted:
+def _added(before: Noted, more: Iterable[dict[str, Any] | None], reach: Reach = lambda _: (MINUTE_NS, True)) -> Noted:
     lines, single, latest = list(before.lines), list(before.single), dict(before.latest)
     opened = {_begun(line): place for place, line in enumerate(lines) if line["kind"] == "gap" and line["until_ns"] is None}
     runs: dict[int, tuple[_Run, bool]] = {}
+    damaged = before.damaged
     for told in more:
-        line = _checked(told)
+        line = None if told is None else _checked(told)
         if line is None:
+            damaged += 1
             continue
         if not _is_joined(line):
             if (place := opened.pop(_begun(line), None)) is not None:
@@ -173,7 +187,7 @@ def _added(before: Noted, more: Iterable[dict[str, Any]], reach: Reach = lambda 
         lines.append(line)
     for place, (run, detailed) in runs.items():
         lines[place] = run.joined(detailed)
-    return Noted(lines, single, latest)
+    return Noted(lines, single, latest, damaged)
 
 
 def _begun(line: Line) -> tuple[object, ...]:
@@ -184,6 +198,7 @@ def _begun(line: Line) -> tuple[object, ...]:
 def _checked(line: dict[str, Any]) -> dict[str, Any] | None:
     """A line with all that it should have; None where it is none."""
     line = {"from_ns": None, "until_ns": None, "count": None, **line}
+    line.pop(CRC, None)
     line["words"], line["notes"] = str(line.get("words") or ""), line.get("notes", 1)
     if not isinstance(line.get("parts", ""), str):
         del line["parts"]

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ResultsError
 from ..files import open_for_reading
+from .checked import known_damage
+from .damage import damaged_lists, is_written, told_by_lock
 from .facts import Facts, read_facts
 from .layout import KINDS, MAPS, MARKS, PROCESSES, Kind, hot_file, hot_numbers, is_recording, sealed_file, sealed_numbers, telling
 from .lines import read_lines
 from .lock import LOCK, changed, told
 from .losses import damage, is_time, noted
-from .segments import MAP_NAMES, Segment, sealed_facts
+from .segments import MAP_NAMES, Segment, missing_segments, noted_segments, part_of, sealed_facts
 from .spans import in_common, joined, without
 from .unrecorded import Unrecorded, in_all, unrecorded
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
     from .hot import HotRead
     from .summary import RecordingSummary
+
+SHOWN = 5
+"""Damaged files that a note names."""
 
 BELIEVED_NS = 3600 * 10**9
 """So long after the last event may a lock of an older iolab have been changed that its time is its writer's word, and no copy's."""
@@ -63,8 +68,11 @@ class Recording:
         """(first, last) time of an event in ns; of a sample where there are no events; None where there is neither."""
         for kind in KINDS:
             found = self._segments(kind)
-            if found:
-                return min(each.first_ns for each in found), max(each.last_ns for each in found)
+            lost = [(each["from_ns"], each["until_ns"] - 1) for each in self.unreadable(kind)
+                    if is_time(each["from_ns"]) and is_time(each["until_ns"])]
+            ends = [*((each.first_ns, each.last_ns) for each in found), *lost]
+            if ends:
+                return min(first for first, _ in ends), max(last for _, last in ends)
         return None
 
     def segments(self) -> list[Segment]:
@@ -80,10 +88,18 @@ class Recording:
 
     def damaged(self) -> list[tuple[Path, str]]:
         """Files that can't be read, with the reason: sealed ones, and hot ones that can be read in part."""
-        hot = [(hot_file(self.path, number, kind), f"{read.dropped} bytes of it are damaged") for kind in KINDS
-               for number, read in self._damaged_hot(kind).items()]
-        return [(path, facts["damaged"]) for kind in KINDS
-                for _, path, facts in sealed_facts(self.path, kind, self._facts.dropped_through) if "damaged" in facts] + hot
+        hot = [(hot_file(self.path, number, kind), words) for kind in KINDS for number, (_, words) in self._damaged_hot(kind).items()]
+        sealed = [(path, words) for kind in KINDS for _, path, words, _ in self._lost_segments(kind)]
+        maps = [(path, words) for path, words in self._damaged_maps()]
+        lists = [(self.path / each.path, each.words) for each in damaged_lists(self.path, self.facts)]
+        return sealed + hot + maps + lists
+
+    def trouble(self) -> tuple[str, ...]:
+        """What to know about any answer: which files are damaged, missing or unexpected, and what they say or keep is lost."""
+        found = [f"{path.relative_to(self.path)}: {words}" for path, words in self.damaged()]
+        shown = found if len(found) <= SHOWN else [*found[:SHOWN], f"and {len(found) - SHOWN} more"]
+        return (f"damaged or missing files, whose time is lost where they are of events or samples (iolab verify tells more): "
+                f"{'; '.join(shown)}",) if found else ()
 
     def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], pa.Table | None]:
         """(sealed segments, table of what is hot, None where nothing is) of one moment: no row is missing or there twice, though a
@@ -119,15 +135,74 @@ class Recording:
 
     def unreadable(self, kind: Kind) -> list[Mapping[str, Any]]:
         """Losses of what hot files of events or samples don't tell, being damaged: from their last good row on."""
-        damaged = self._damaged_hot(kind)
-        if not damaged:
-            return []
         found: list[Mapping[str, Any]] = []
-        spans, told = self._segments(kind), self.told_ns()
-        for number, read in damaged.items():
-            first = max((each.last_ns for each in spans if each.number <= number), default=None)
-            until = min((each.first_ns for each in spans if each.number > number), default=told)
-            found.append({**damage(kind, first, until, None, f"{read.dropped} bytes of hot {kind} {number:06} are damaged"), "notes": 1})
+        unknown: dict[int, str] = {number: f"hot {kind} {number:06}: {words}" for number, (_, words) in self._damaged_hot(kind).items()}
+        for number, path, words, facts in (*self._lost_segments(kind), *(self._lost_maps() if kind == "events" else ())):
+            words = f"{path.relative_to(self.path)}: {words}"
+            if facts.get("first_ns") is None or facts.get("last_ns") is None:
+                unknown[number] = words
+                continue
+            for source, each in facts["sources"].items():
+                found.append({"source": source, "kind": "damaged", "from_ns": each.get("first_ns", facts["first_ns"]),
+                              "until_ns": each.get("last_ns", facts["last_ns"]) + 1, "count": each.get("events"), "words": words,
+                              "of": kind, "notes": 1})
+        if unknown:
+            spans, told = self._segments(kind), self.told_ns()
+            for number, words in unknown.items():
+                first = max((each.last_ns for each in spans if each.number <= number), default=None)
+                until = min((each.first_ns for each in spans if each.number > number), default=told)
+                found.append({**damage(kind, first, until, None, words), "notes": 1})
+        return found
+
+    def _lost_segments(self, kind: Kind) -> list[tuple[int, Path, str, Mapping[str, Any]]]:
+        """(number, file, what is wrong, what it held as far as its line says) of sealed files that are damaged or missing."""
+        through = self.facts.dropped_through
+        damaged = [(number, path, str(facts["damaged"]), facts.get("lost") or {})
+                   for number, path, facts in sealed_facts(self.path, kind, through) if "damaged" in facts]
+        return [*damaged, *((number, path, "it is missing", facts) for number, path, facts in missing_segments(
+            self.path, kind, lambda: self.facts.dropped_through))]
+
+    def _lost_maps(self) -> list[tuple[int, Path, str, Mapping[str, Any]]]:
+        """The same of default maps of segments that retention removed."""
+        facts, noticed = self.facts, noted_segments(self.path)
+        through, until = facts.dropped_through, (facts.dropped or {}).get("maps_until_ns") or -2**62
+        found: list[tuple[int, Path, str, Mapping[str, Any]]] = []
+        there: dict[str, set[int]] = {}
+        for number, line in noticed.items():
+            if number > through or not isinstance(line.get("digests"), dict) or not line["digests"].get("io.latency"):
+                continue
+            there = there or {name: set(sealed_numbers(self.path / MAPS / name)) for name in MAP_NAMES}
+            if isinstance(line.get("last_ns"), int) and line["last_ns"] > until:
+                for name in MAP_NAMES:
+                    words = self._wrong_map(number, line, name, number in there[name])
+                    if words and number <= self.facts.dropped_through:
+                        found.append((number, part_of(self.path, line, number, name).path, words, line))
+        return found
+
+    def _wrong_map(self, number: int, line: Mapping[str, Any], name: str, is_there: bool) -> str:
+        part = part_of(self.path, line, number, name)
+        if part.crc32 is None:
+            return ""
+        if not is_there:
+            return "" if part.path.exists() else "it is missing"
+        try:
+            status = part.path.stat()
+        except FileNotFoundError:
+            return "it is missing"
+        return known_damage(part.path, status) or (
+            "" if part.bytes == status.st_size else f"it has {status.st_size} bytes, {part.bytes} were written")
+
+    def _damaged_maps(self) -> list[tuple[Path, str]]:
+        """Default maps that are damaged or missing, with what is wrong: of segments that are there what they say is asked of the events."""
+        through, noticed = self.facts.dropped_through, noted_segments(self.path)
+        found = [(path, words) for _, path, words, _ in self._lost_maps()]
+        there: dict[str, set[int]] = {name: set(sealed_numbers(self.path / MAPS / name)) for name in MAP_NAMES}
+        for number in sealed_numbers(self.path / "events"):
+            line = noticed.get(number)
+            if number > through and line is not None:
+                found += [(part_of(self.path, line, number, name).path, words) for name in MAP_NAMES
+                          if (words := self._wrong_map(number, line, name, number in there[name]))
+                          and sealed_file(self.path, number, "events").exists()]
         return found
 
     def unrecorded(self) -> list[Unrecorded]:
@@ -200,13 +275,29 @@ class Recording:
                         {source: int(counts["events"]) for source, counts in each["sources"].items()}, each)
                 for number, path, each in sealed_facts(self.path, kind, self.facts.dropped_through) if each["first_ns"] is not None]
 
-    def _damaged_hot(self, kind: Kind) -> dict[int, HotRead]:
-        """Hot files that are damaged and not sealed, by number, as they were last read: damage stays."""
+    def _damaged_hot(self, kind: Kind) -> dict[int, tuple[HotRead | None, str]]:
+        """Hot files that are damaged, cut or missing, and not sealed, by number, with what is wrong."""
+        told = told_by_lock(self.path)
         numbers = hot_numbers(self.path, kind)
-        held = {number: self._hot.get(hot_file(self.path, number, kind)) for number in numbers}
-        reads = self._hot_batches(kind) if None in held.values() else {number: each[1] for number, each in held.items() if each}
-        damaged = {number: read for number, read in reads.items() if read.damaged}
-        return damaged and {number: damaged[number] for number in damaged.keys() - {each.number for each in self._sealed(kind)}}
+        if not numbers and not any(name.endswith(f".{kind}.arrows") for name in told.sizes):
+            return {}
+        reads = self._hot_batches(kind)
+        found: dict[int, tuple[HotRead | None, str]] = {}
+        for number, read in reads.items():
+            least = told.sizes.get(str(hot_file(self.path, number, kind).relative_to(self.path)), 0)
+            if read.damaged or (read.dropped and not is_written(told)):
+                found[number] = read, f"{read.dropped} bytes of it are damaged"
+            elif read.good < least:
+                found[number] = read, f"{read.good} bytes of it are whole, {least} were written"
+        missing = [name for name in told.sizes if name.endswith(f".{kind}.arrows") and not (self.path / name).exists()]
+        if missing:
+            # sealed meanwhile, it is told no more
+            sizes, through = told_by_lock(self.path).sizes, self.facts.dropped_through
+            for name in missing:
+                number = int(Path(name).name.split(".")[0])
+                if name in sizes and number > through and not sealed_file(self.path, number, kind).exists():
+                    found[number] = None, "it is missing"
+        return {number: each for number, each in found.items() if not sealed_file(self.path, number, kind).exists()}
 
     def _hot_batches(self, kind: Kind) -> dict[int, HotRead]:
         """What hot files hold, by number. One that vanishes meanwhile has been sealed, and is found there."""
@@ -250,6 +341,6 @@ def _hot_segment(number: int, path: Path, read: HotRead) -> Segment | None:
 
 def _lines(path: Path, *, texts: tuple[str, ...], wholes: tuple[str, ...], perhaps: tuple[str, ...]) -> list[dict[str, Any]]:
     """Lines whose fields are what they should be; those of `perhaps` may be None."""
-    return [{**dict.fromkeys(perhaps), **line} for line in read_lines(path)
+    return [{**dict.fromkeys(perhaps), **line} for line in read_lines(path)[0]
             if all(isinstance(line.get(name), str) for name in texts) and all(is_time(line.get(name)) for name in wholes)
             and all(line.get(name) is None or is_time(line[name]) for name in perhaps)]

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from .damage import damaged_lists
 from .facts import Facts, read_facts
 from .hot import HotRead, last_ns, read_hot
 from .layout import KINDS, LOSSES, MAPS, Kind, hot_file, hot_numbers, sealed_file, sealed_numbers, telling
 from .lines import append_line
 from .losses import damage
 from .schema import schema_of
-from .segments import write_segment
+from .segments import note_unlisted, write_segment
 
 
 def highest_number(directory: Path) -> int:
@@ -20,6 +21,14 @@ def highest_number(directory: Path) -> int:
     folders = [*(directory / kind for kind in KINDS), *(directory / MAPS).glob("*")]
     return max([read_facts(directory).dropped_through, *(number for kind in KINDS for number in hot_numbers(directory, kind)),
                 *(number for folder in folders for number in sealed_numbers(folder))])
+
+
+def note_damage(directory: Path) -> None:
+    """Note what is damaged of the files that a writer writes anew or adds to: what is told of it now would be so no more."""
+    for each in damaged_lists(directory, read_facts(directory)):
+        if each.stays:
+            continue
+        _note(directory, {"source": "", "kind": "damaged", "from_ns": None, "until_ns": None, "count": None, "words": str(each)})
 
 
 def recover(directory: Path, facts: Facts, alive_ns: int, now_ns: int) -> None:
@@ -61,6 +70,7 @@ def _seal_left(directory: Path, number: int, alive_ns: int) -> int | None:
         if found.dropped:
             torn[kind] = found
     write_segment(directory, number, batches["events"], batches["samples"], {})
+    note_unlisted(directory, number)
     for kind in KINDS:
         with telling(directory, "remove what was sealed"):
             hot_file(directory, number, kind).unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 from ..errors import ResultsError
 from .facts import Facts
 from .layout import KINDS, MAPS, SEGMENTS, map_file, replacing, sealed_file, sealed_numbers, telling
-from .segments import MAP_NAMES, line_of, note_segment, noted_segments, sealed_facts
+from .lines import line_of
+from .segments import MAP_NAMES, note_dropped, note_segment, noted_segments, sealed_facts
 
 MAP_AGE_S = 90 * 86400
 """So long default maps stay where segments have an age at which they go, unless it says more."""
@@ -48,8 +49,9 @@ class Retention:
     """Applies a recording's limits. Its writer holds one: what was looked at once, of a hundred thousand files after months, is not
     looked at again."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, shrinks: Callable[[str], None] = lambda _: None) -> None:
+        """`shrinks` is told the name of a file before it becomes shorter."""
+        self._directory, self._shrinks = directory, shrinks
         self._held: dict[int, _Held] = {}
         self._unsure: frozenset[int] = frozenset()
         self._maps: dict[int, _Map] | None = None
@@ -110,7 +112,7 @@ class Retention:
         while spent:
             _remove_maps(self._directory, spent[0])
             maps.pop(spent.pop(0), None)
-        finish_dropping(self._directory, facts, maps)
+        finish_dropping(self._directory, facts, maps, self._shrinks)
         self._spent = None
 
     def _look(self, facts: Facts, halves: Collection[int], monotonic: float) -> dict[int, _Held]:
@@ -243,9 +245,13 @@ def _remove_maps(directory: Path, number: int) -> None:
             map_file(directory, number, name).unlink(missing_ok=True)
 
 
-def finish_dropping(directory: Path, facts: Facts, maps: Collection[int] | None = None) -> None:
+def finish_dropping(directory: Path, facts: Facts, maps: Collection[int] | None = None,
+                    shrinks: Callable[[str], None] = lambda _: None) -> None:
     """Remove the files of segments that `facts` say are dropped; after a kill some may be left. The lines of those are shortened as long
-    as there are maps, then removed. `maps`: numbers of such segments that have maps, None where they are to be looked for."""
+    as there are maps, then removed.
+
+    `maps`: numbers of such segments that have maps, None where they are to be looked for. `shrinks`: see `Retention`.
+    """
     for kind in KINDS:
         for number in sealed_numbers(directory / kind):
             if number <= facts.dropped_through:
@@ -259,6 +265,7 @@ def finish_dropping(directory: Path, facts: Facts, maps: Collection[int] | None 
     short = sum(1 for number in mapped if "maps" in noted.get(number, {}))
     if len(noted) - short > 2 * len(live) + STALE:
         old = [_shortened(directory, number, noted[number]) for number in sorted(noted.keys() & set(mapped))]
+        shrinks(SEGMENTS)
         with telling(directory / SEGMENTS, "shorten it"), replacing(directory / SEGMENTS) as temporary:
             temporary.write_text("".join(f"{line_of(line)}\n" for line in [*old, *live.values()]), encoding="utf-8")
 
@@ -266,7 +273,9 @@ def finish_dropping(directory: Path, facts: Facts, maps: Collection[int] | None 
 def _shortened(directory: Path, number: int, line: Mapping[str, Any]) -> dict[str, Any]:
     """What the maps of a segment that is gone need to be read: number, span, sources, width of offsets, and their bytes."""
     return {"number": number, **{name: line.get(name) for name in ("first_ns", "last_ns", "offset_width")},
-            "sources": {source: {} for source in line.get("sources", {})}, "maps": line.get("maps") or _map_bytes(directory, number)}
+            "sources": {source: {} for source in line.get("sources", {})}, "maps": line.get("maps") or _map_bytes(directory, number),
+            **{name: {each: held.get(each) for each in MAP_NAMES} for name in ("bytes", "digests")
+               if isinstance(held := line.get(name), dict)}}
 
 
 def drop_label(directory: Path, facts: Facts, label: str) -> int:
@@ -274,6 +283,7 @@ def drop_label(directory: Path, facts: Facts, label: str) -> int:
     numbers = [number for number, _, each in sealed_facts(directory, "events", facts.dropped_through) if each.get("label") == label]
     for number in numbers:
         with telling(directory, "remove a segment"):
+            note_dropped(directory, number)
             for name in MAP_NAMES:
                 map_file(directory, number, name).unlink(missing_ok=True)
             for kind in KINDS:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import __version__
+from .checked import Part, digest, known_damage
 from .growing import Growing
-from .layout import KINDS, SEGMENTS, Kind, map_file, replacing, sealed_file, sealed_numbers, telling
-from .lines import append_line
+from .layout import KINDS, SEGMENTS, Kind, hot_file, map_file, replacing, sealed_file, sealed_numbers, telling
+from .lines import CRC, append_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,6 +38,11 @@ class Segment:
     last_ns: int
     sources: Mapping[str, int]
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def part(self) -> Part:
+        """The file of a sealed one as it should be."""
+        return Part(self.path, self.facts.get("bytes"), self.facts.get("crc32"))
 
 
 def write_segment(directory: Path, number: int, events: Sequence[pa.RecordBatch], samples: Sequence[pa.RecordBatch],
@@ -117,30 +122,47 @@ def _largest_offset(batches: Sequence[pa.RecordBatch]) -> int:
 
 
 def note_segment(directory: Path, number: int, facts: Mapping[str, Any]) -> None:
-    """Append what a segment holds, with its files' sizes, to `segments.jsonl`, which spares opening each."""
-    sizes = {kind: _size(sealed_file(directory, number, kind)) for kind in KINDS}
-    line = {**facts, "number": number, "bytes": sizes}
-    append_line(directory / SEGMENTS, _signed(line))
+    """Append what a segment holds, with size and checksum of each of its files, to `segments.jsonl`: it spares opening them, and tells when
+    one is damaged or missing."""
+    sizes: dict[str, int | None] = dict.fromkeys(KINDS)
+    digests: dict[str, str] = {}
+    for name, path in _files_of(directory, number):
+        with suppress(FileNotFoundError):
+            sizes[name], digests[name] = digest(path)
+    append_line(directory / SEGMENTS, {**facts, "number": number, "bytes": sizes, "digests": digests})
 
 
-def _checksum(line: Mapping[str, Any]) -> str:
-    return f"{zlib.crc32(json.dumps(line, sort_keys=True).encode()):08x}"
+def note_unlisted(directory: Path, number: int) -> None:
+    """Append what the files of a segment hold where a kill came before its line."""
+    line = noted_segments(directory).get(number, {})
+    held = {kind: sealed_file(directory, number, kind) for kind in KINDS if sealed_file(directory, number, kind).exists()}
+    if all((line.get("bytes") or {}).get(kind) for kind in held):
+        return
+    facts = {kind: _own_facts(path) for kind, path in held.items()}
+    if any("damaged" in each for each in facts.values()):
+        return
+    with telling(directory / SEGMENTS, "add a line"):
+        note_segment(directory, number, {**facts.get("events", {}), **({"samples": facts["samples"]} if "samples" in facts else {})})
 
 
-def _signed(line: Mapping[str, Any]) -> dict[str, Any]:
-    return {**line, "crc32": _checksum(line)}
+def note_dropped(directory: Path, number: int) -> None:
+    """Append that a segment goes, before its files do: it is not missing then."""
+    append_line(directory / SEGMENTS, {"number": number, "dropped": True})
 
 
-def line_of(facts: Mapping[str, Any]) -> str:
-    """A line of `segments.jsonl` as it is written."""
-    return json.dumps(_signed(facts), separators=(",", ":"))
+def _files_of(directory: Path, number: int) -> Iterator[tuple[str, Path]]:
+    """Name in the line and path of each file that a segment may have."""
+    yield from ((kind, sealed_file(directory, number, kind)) for kind in KINDS)
+    yield from ((name, map_file(directory, number, name)) for name in MAP_NAMES)
 
 
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return None
+def part_of(directory: Path, line: Mapping[str, Any], number: int, name: str) -> Part:
+    """A file of a segment as its line has it. name: "events", "samples", or that of a default map."""
+    path = dict(_files_of(directory, number))[name]
+    sizes, digests = line.get("bytes"), line.get("digests")
+    size = sizes.get(name) if isinstance(sizes, dict) else None
+    crc = digests.get(name) if isinstance(digests, dict) else None
+    return Part(path, size if isinstance(size, int) else None, crc if isinstance(crc, str) else None)
 
 
 def noted_segments(directory: Path) -> Mapping[int, Mapping[str, Any]]:
@@ -148,9 +170,15 @@ def noted_segments(directory: Path) -> Mapping[int, Mapping[str, Any]]:
     return _NOTED.lines(directory / SEGMENTS)
 
 
+def damaged_lines(directory: Path) -> int:
+    """How many lines of `segments.jsonl` are damaged."""
+    return _NOTED.of(directory / SEGMENTS).damaged
+
+
 def _number(line: dict[str, Any]) -> int | None:
     number = line.get("number")
-    return number if isinstance(number, int) and line.pop("crc32", "") == _checksum(line) else None
+    # each had a checksum from the first version on
+    return number if isinstance(number, int) and line.pop(CRC, None) is not None else None
 
 
 _NOTED = Growing(_number)
@@ -160,23 +188,67 @@ _NOTED = Growing(_number)
 def sealed_facts(directory: Path, kind: Kind, after: int = 0, known: Collection[int] = ()) -> Iterator[tuple[int, Path, dict[str, Any]]]:
     """(number, file, facts) of sealed segments of events or samples with numbers beyond `after`, ascending, without those `known`.
 
-    From `segments.jsonl` where its line is of this very file, else from the file; one that is damaged has `damaged` in its facts.
+    From `segments.jsonl` where there is a line, else from the file; one that is damaged has `damaged` in its facts, and in `lost` what its
+    line says that it held. `bytes` is the file's size, `crc32` what its checksum should be (None: nobody says).
     """
     noted = noted_segments(directory)
     for number in sealed_numbers(directory / kind):
         if number <= after or number in known:
             continue
         path = sealed_file(directory, number, kind)
-        size = _size(path)
-        if size is None:
+        try:
+            status = path.stat()
+        except FileNotFoundError:
             continue
         line = noted.get(number, {})
-        facts = line if kind == "events" else line.get("samples", {})
-        told = line.get("bytes")
-        if isinstance(told, dict) and told.get(kind) == size and isinstance(facts, dict) and isinstance(facts.get("sources"), dict):
-            yield number, path, {**facts, "bytes": size}
+        told, part = line if kind == "events" else line.get("samples", {}), part_of(directory, line, number, kind)
+        has_facts = isinstance(told, dict) and isinstance(told.get("sources"), dict)
+        words = known_damage(path, status)
+        if not words and part.crc32 is not None and part.bytes != status.st_size:
+            words = f"it has {status.st_size} bytes, {part.bytes} were written"
+        if words:
+            yield number, path, {**_NOTHING, "damaged": words, "lost": told if has_facts else {}, "bytes": status.st_size}
+        elif has_facts and part.bytes == status.st_size:
+            yield number, path, {**told, "bytes": status.st_size, "crc32": part.crc32}
         else:
-            yield number, path, {**_own_facts(path), "bytes": size}
+            yield number, path, {**_own_facts(path), "lost": told if has_facts else {}, "bytes": status.st_size}
+
+
+def missing_segments(directory: Path, kind: Kind, after: Callable[[], int]) -> Iterator[tuple[int, Path, Mapping[str, Any]]]:
+    """(number, file, facts) of sealed segments that a line lists and whose file is gone, ascending. `after`: tells up to which number
+    retention has removed them now."""
+    through, there = after(), set(sealed_numbers(directory / kind))
+    for number in sorted(noted_segments(directory).keys() - there):
+        if number <= through:
+            continue
+        path = sealed_file(directory, number, kind)
+        # it may have been sealed, or dropped, since it was looked for
+        line = noted_segments(directory).get(number, {})
+        facts = line if kind == "events" else line.get("samples", {})
+        held = isinstance(facts, dict) and isinstance(facts.get("sources"), dict) and isinstance(facts.get("first_ns"), int)
+        # an older iolab dropped what has a label without saying so
+        said = "digests" in line or line.get("label") is None
+        if held and said and not line.get("dropped") and not path.exists() and number > after():
+            yield number, path, facts
+
+
+def unlisted(directory: Path, after: int) -> list[Path]:
+    """Sealed files that no line lists, where lines list others; none of a segment that is just being sealed."""
+    if not any("digests" in line for line in noted_segments(directory).values()):
+        return []
+    found = [(number, kind) for kind in KINDS for number in sealed_numbers(directory / kind)
+             if number > after and not _is_listed(directory, number, kind)
+             and not any(hot_file(directory, number, each).exists() for each in KINDS)]
+    # one may have been sealed meanwhile
+    return [sealed_file(directory, number, kind) for number, kind in found
+            if not _is_listed(directory, number, kind) and sealed_file(directory, number, kind).exists()]
+
+
+def _is_listed(directory: Path, number: int, kind: Kind) -> bool:
+    return part_of(directory, noted_segments(directory).get(number, {}), number, kind).bytes is not None
+
+
+_NOTHING: Mapping[str, Any] = {"sources": {}, "rows": 0, "first_ns": None, "last_ns": None}
 
 
 def _own_facts(path: Path) -> dict[str, Any]:
@@ -190,5 +262,5 @@ def _own_facts(path: Path) -> dict[str, Any]:
             return facts
         words = "says nothing of what it holds"
     except (OSError, pa.ArrowException, ValueError) as error:
-        words = str(error).split("\n")[0]
-    return {"damaged": words, "sources": {}, "rows": 0, "first_ns": None, "last_ns": None}
+        words = (str(error) or type(error).__name__).split("\n")[0]
+    return {**_NOTHING, "damaged": words}

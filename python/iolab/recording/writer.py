@@ -17,11 +17,11 @@ from ..clock import Clock, SystemClock
 from ..errors import ResultsError
 from .facts import Begun, ClockKind, Facts, read_facts
 from .hot import HotLog, last_ns, read_hot
-from .layout import KINDS, MARKS, PROCESSES, Kind, hot_file, is_recording, remove_temporary, telling
+from .layout import GROWING, KINDS, MARKS, PROCESSES, Kind, hot_file, is_recording, remove_temporary, telling
 from .lines import append_line
 from .lock import LOCK, changed, take_lock, tell, told
 from .losses import LossLog, damage
-from .recovery import highest_number, recover
+from .recovery import highest_number, note_damage, recover
 from .retention import Retention, drop_label, finish_dropping
 from .schema import schema_of
 from .segments import write_segment
@@ -72,10 +72,11 @@ class RecordingWriter:
         self._logs: dict[Kind, HotLog] = {}
         self._retired: list[_Retired] = []
         self._losses: dict[str, int] = {}
-        self._lost = LossLog(directory)
+        self._sizes: dict[str, int] = {}
+        self._lost = LossLog(directory, self._shrinks)
         self._since = math.inf
         self._failed = self._dropped = -math.inf
-        self._retention = Retention(directory)
+        self._retention = Retention(directory, self._shrinks)
         self._sessions = Sessions(facts)
         self._untold = False
 
@@ -118,6 +119,7 @@ class RecordingWriter:
         try:
             facts = read_facts(path)
             remove_temporary(path)
+            note_damage(path)
             finish_dropping(path, facts)
             recover(path, facts, told(lock.fileno()) or changed(lock.fileno()) or 0, begun.from_ns)
             facts.sources |= sources or {}
@@ -136,7 +138,9 @@ class RecordingWriter:
             facts.write(path)
             lock.truncate(0)
             tell(lock, None)
-            return cls(path, facts, lock, system, number)
+            writer = cls(path, facts, lock, system, number)
+            writer._tell_lock()
+            return writer
         except BaseException:
             lock.close()
             raise
@@ -207,8 +211,7 @@ class RecordingWriter:
         with self._guard:
             self._sessions.told_ns = now_ns
             # tells readers, and the next writer, should this one be killed, until when it lived; a second later it is said again
-            with suppress(OSError):
-                tell(self._lock, now_ns)
+            self._tell_lock()
             passed = self._system.monotonic()
             again = self._retired and passed - self._failed >= RETRY_S
             try:
@@ -252,6 +255,7 @@ class RecordingWriter:
                 with suppress(ResultsError):
                     self._drop_old()
             finally:
+                self._tell_lock()
                 self._lock.close()
 
     def __enter__(self) -> RecordingWriter:
@@ -289,6 +293,24 @@ class RecordingWriter:
             if self._sessions.reach(batch):
                 self._tell_facts()
 
+    def _tell_lock(self, shrinks: str = "") -> None:
+        """Tell readers, and the next writer, should this one be killed, until when it lived and how long its files were.
+
+        `shrinks`: one that becomes shorter, of which nothing is told."""
+        for name in GROWING:
+            with suppress(OSError):
+                self._sizes[name] = max(self._sizes.get(name, 0), (self.directory / name).stat().st_size)
+        hot = {str(log.path.relative_to(self.directory)): log.bytes
+               for logs in (self._logs, *(each.logs for each in self._retired if not each.sealed)) for log in logs.values()}
+        # where the disk refuses, a second later it is said again
+        with suppress(OSError):
+            tell(self._lock, self._sessions.told_ns, {name: size for name, size in (*self._sizes.items(), *hot.items()) if name != shrinks})
+
+    def _shrinks(self, name: str) -> None:
+        """A file becomes shorter: until it has, nobody takes it for damaged."""
+        self._tell_lock(name)
+        self._sizes.pop(name, None)
+
     def _tell_facts(self) -> None:
         """Have the facts written: now, or where the disk refuses, by a later `tick`, at the latest when the recording is closed."""
         self._untold = True
@@ -323,6 +345,7 @@ class RecordingWriter:
                 self._failed = self._system.monotonic()
                 raise
             del self._retired[0]
+            self._tell_lock()
         # a minute of events takes a hundred MiB to seal, which would stay with the process
         pa.default_memory_pool().release_unused()
 

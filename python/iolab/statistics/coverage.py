@@ -68,7 +68,12 @@ def sessions_of(snap: Snapshot, last_ns: int, source: str | None = None) -> list
                 until = max(told, min(end, until))
             spans.append((first, until))
     if not spans:
-        return None
+        # of an import nobody knows when it recorded; where something of it is lost, from when to when it has something
+        known = [(each["from_ns"], each["until_ns"]) for each in snap.lost if None not in (each["from_ns"], each["until_ns"])]
+        if not known:
+            return None
+        first = min([*(begin for begin, _ in known), *(each.first_ns for each in snap.sealed)])
+        spans = [(first, max([last_ns + 1, *(end for _, end in known)]))]
     return without(joined(spans), [(first, until) for first, until in snap.recording.holes(snap.kind, source) if first < until])
 
 
@@ -109,7 +114,7 @@ def losses_of(snap: Snapshot, source: str, window: Span, cut: bool, interval_ns:
         within = _within(loss, window, interval_ns)
         sums[group] += sum(count or 0 for *_, count in within) if cut else loss["count"] or 0
         unknown |= {group} if loss["count"] is None and (within or not cut) else set()
-        if live:
+        if live or "of" in loss:
             timed += [(group, *part) for part in within]
     return Losses(**sums, timed=tuple(timed), unknown=frozenset(unknown))
 

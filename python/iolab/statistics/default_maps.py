@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..recording import layout
+from ..recording.checked import DamagedError, Part, damages, is_known_damaged
 from ..recording.counts import HeatCounts, Integers, Y
 from ..recording.grids import Grid, Linear, LogLinear
-from ..recording.segments import noted_segments
+from ..recording.segments import noted_segments, part_of
 from .cells import BUCKETS, Asked, bucket_of, cells_of, covering, lower_bounds, where
 from .conditions import sql_of
 from .engine import Engine, whole
@@ -37,7 +36,7 @@ class MapFiles:
         paths: files with the width of their equal buckets (offset maps; else 1).
     """
 
-    paths: tuple[tuple[Path, int], ...]
+    paths: tuple[tuple[Part, int], ...]
 
     @property
     def widest(self) -> int:
@@ -46,17 +45,28 @@ class MapFiles:
 
 
 def files_of(window: Window, y: Y) -> MapFiles | None:
-    """The maps that a window needs, None where one is missing."""
+    """The maps that a window needs, None where one of a segment that is there is missing or damaged: its events can be asked. One of a
+    segment that is gone is left out then; what is lost by that is told."""
     noted = noted_segments(window.snap.place)
     found = []
+    there = [segment.number for segment in window.segments()]
     older = gone(window.snap).within((window.first_ns, window.until_ns)) if window.earlier else []
-    for number in [*(segment.number for segment in window.segments()), *older]:
-        path = layout.map_file(window.snap.place, number, f"io.{y}")
+    for number in (*there, *older):
+        part = part_of(window.snap.place, noted.get(number, {}), number, f"io.{y}")
         width = noted.get(number, {}).get("offset_width") if y == "offset" else 1
-        if not isinstance(width, int) or not path.is_file():
+        if not isinstance(width, int) or not part.path.is_file():
+            if number in older and part.crc32 is not None:
+                continue
             return None
-        found.append((path, width))
-    return MapFiles(tuple(found))
+        found.append((part, width))
+    known = {part.path for part, _ in found if is_known_damaged(part.path)}
+    wrong = {part.path for part, _ in damages([part for part, _ in found])}
+    if any(part.path in wrong for part, _ in found[:len(there)]):
+        return None
+    for path in wrong - known:
+        # the window was made without knowing that this time is lost
+        raise DamagedError("is a damaged default map", where=path, hint="iolab verify says what is lost")
+    return MapFiles(tuple(each for each in found if each[0].path not in wrong))
 
 
 def suits(window: Window, filters: Sequence[Filter]) -> bool:
@@ -75,7 +85,7 @@ def _cells(engine: Engine, window: Window, files: MapFiles, filters: Sequence[Fi
     time = "CAST(sum(time_ns_sum) AS BIGINT)" if spent else "0"
     parts = []
     for number, width in enumerate(sorted({width for _, width in files.paths})):
-        engine.files(f"maps{number}", [str(path) for path, each in files.paths if each == width])
+        engine.files(f"maps{number}", [part for part, each in files.paths if each == width])
         wider = (files.widest // width).bit_length() - 1
         index = f"CASE WHEN index = {WITHOUT} THEN index ELSE index >> {wider} END" if wider else "index"
         parts.append(f"SELECT second_ns, source, op, device, {index} AS i, count, time_ns_sum FROM maps{number}")
@@ -177,7 +187,7 @@ def series(engine: Engine, window: Window, files: MapFiles, filters: Sequence[Fi
     texts, bound = sql_of(filters)
     cut = ["second_ns >= $from_ns", "second_ns < $until_ns"] if window.cut else []
     ends = {"from_ns": window.first_ns, "until_ns": window.until_ns} if window.cut else {}
-    engine.files("maps0", [str(path) for path, _ in files.paths])
+    engine.files("maps0", [part for part, _ in files.paths])
     return engine.ask(
         f"SELECT (second_ns - $base) // $interval AS c, {key or 'NULL'} AS k, CAST(sum(count) AS BIGINT) AS n, 0 AS lacking FROM maps0 "
         f"WHERE {' AND '.join(['source = $source', *cut, *texts])} GROUP BY ALL",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import FormatError, IolabError
+from ..recording.checked import Part, check
 from .interrupting import heeding
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 THREADS = min(8, os.cpu_count() or 1)
 MEMORY = "2GB"
 """Most that an answer may take; beyond, a narrower question is asked for. Nothing is ever spilled to a disk that is measured."""
+
+_PLAIN = re.compile(r"/[\w./ +=,@%-]*")
+"""Paths whose signs mean nothing but themselves to DuckDB."""
 
 _CTRL_C = re.compile(r"(^|failed: )KeyboardInterrupt(:|\s*$)", re.MULTILINE)
 """How DuckDB's errors name an exception of a stream: in a line of its own, or behind what failed."""
@@ -95,6 +99,7 @@ class Engine:
         import duckdb
 
         self.place = place
+        self._folders: dict[Path, int] = {}
         self._errors = duckdb.Error
         self._memory = duckdb.OutOfMemoryException
         self._interrupt = duckdb.InterruptException
@@ -117,15 +122,30 @@ class Engine:
         if self._halt is not None:
             self._halt.end(self._connection)
         self._connection.close()
+        while self._folders:
+            os.close(self._folders.popitem()[1])
 
     def register(self, name: str, held: pa.Table | pa.RecordBatchReader) -> None:
         """Make a table or stream known as `name`, a word of this package."""
         self._connection.register(name, held)
 
-    def files(self, name: str, paths: Sequence[str]) -> None:
-        """Make Parquet files of one schema known as `name`, a word of this package."""
+    def files(self, name: str, parts: Sequence[Part]) -> None:
+        """Make Parquet files of one schema known as `name`, a word of this package. DamagedError where one is not what was written: DuckDB
+        checks nothing itself."""
+        check(parts)
         with self._telling():
-            self._connection.read_parquet(list(paths)).create_view(name)
+            self._connection.read_parquet([self._plain(part.path) for part in parts]).create_view(name)
+
+    def _plain(self, path: Path) -> str:
+        """A path in which DuckDB takes no sign for a pattern, a home directory or a protocol: by a descriptor of its folder, where it has
+        one."""
+        whole = path.absolute()
+        if _PLAIN.fullmatch(str(whole)):
+            return str(whole)
+        folder = whole.parent
+        if folder not in self._folders:
+            self._folders[folder] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return f"/proc/self/fd/{self._folders[folder]}/{whole.name}"
 
     def run(self, sql: str) -> None:
         """A statement without an answer."""

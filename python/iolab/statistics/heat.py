@@ -76,7 +76,7 @@ def _all(engine: Engine, window: Window, *, sealed: bool = True) -> int:
     edges = [each for each in segments if window.cut and not (window.first_ns <= each.first_ns and each.last_ns < window.until_ns)]
     parts = ["hot"] if window.snap.hot_of(window.source) is not None else []
     if edges:
-        engine.files("edges", [str(each.path) for each in edges])
+        engine.files("edges", [each.part for each in edges])
         parts.append("edges")
     conditions, bound = window.conditions([])
     counted = [single(engine.ask(f"SELECT CAST(sum(count) AS BIGINT) AS n FROM {part} WHERE {' AND '.join(conditions)}", bound)["n"]) or 0

@@ -18,6 +18,7 @@ from . import counters, default_maps, of_traces, over_time
 from .answers import Answer
 from .catalogue import Entry
 from .conditions import filters_of
+from .damaged import answered
 from .engine import Engine
 from .fields import FIELDS, QUANTIZED, near
 from .filled import lacking, told_by
@@ -51,15 +52,25 @@ def heat(events: Trace | Recording, y: str, *, where: Where | None = None, from_
         raise UsageError(f"there is no map of '{y}'", hint=near(y, QUANTIZED))
     check_interval(interval_ns)
     filters = filters_of(where or {})
-    if kept and isinstance(events, Recording) and (low, high, buckets) == (None, None, None) and weight != "time":
+
+    def ask() -> HeatCounts:
+        found = _kept_heat(events, kind, filters, from_ns, until_ns, interval_ns, columns, source, weight) if kept and (
+            (low, high, buckets) == (None, None, None) and weight != "time") else None
+        return found if found is not None else _heat(
+            events, kind, filters, None, source, from_ns, until_ns, interval_ns, columns, low, high, buckets, weight)
+
+    return answered(events, ask)
+
+
+def _kept_heat(events: Trace | Recording, kind: Y, filters: Sequence[Filter], from_ns: int | None, until_ns: int | None,
+               interval_ns: int | None, columns: int, source: str | None, weight: Weight) -> HeatCounts | None:
+    if isinstance(events, Recording):
         # not for traces: what it needs takes its time to load
         from .kept import plain
 
-        found = plain.heat(events, kind, filters, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns,
-                           source=source, weight=weight)
-        if found is not None:
-            return found
-    return _heat(events, kind, filters, None, source, from_ns, until_ns, interval_ns, columns, low, high, buckets, weight)
+        return plain.heat(events, kind, filters, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns,
+                          source=source, weight=weight)
+    return None
 
 
 def query(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int | None = None, until_ns: int | None = None,
@@ -68,10 +79,14 @@ def query(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int
     breakdown; else a series. Arguments as in `heat`. Names in conditions that did not occur are in the notes of an empty answer."""
     asked = parse(statistic) if isinstance(statistic, str) else statistic
     check_interval(interval_ns)
-    found = _answer(events, asked, from_ns, until_ns, interval_ns, columns, source, kept)
-    if isinstance(events, Trace) and events.path == STDIN:
-        return found
-    return with_unmatched(found, asked, lambda other: _answer(events, other, from_ns, until_ns, None, 1, source, kept))
+
+    def ask() -> Answer:
+        found = _answer(events, asked, from_ns, until_ns, interval_ns, columns, source, kept)
+        if isinstance(events, Trace) and events.path == STDIN:
+            return found
+        return with_unmatched(found, asked, lambda other: _answer(events, other, from_ns, until_ns, None, 1, source, kept))
+
+    return answered(events, ask)
 
 
 def _answer(events: Trace | Recording, asked: Statistic, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,
@@ -123,11 +138,8 @@ class Windows:
 
     def __init__(self, recording: Recording, entry: Entry | None, source: str | None, from_ns: int | None, until_ns: int | None,
                  interval_ns: int | None, columns: int) -> None:
-        from .kept import answering
-
         snap = snapshot(recording)
         self._entry = entry
-        self._trouble = answering.trouble(recording)
         chosen, self._notes = choose(snap.sources, entry, source, recording.path)
         self._earlier = gone(snap).span(chosen)
         self.whole = window_of(snap, chosen, from_ns, until_ns, interval_ns, columns, earlier=self._earlier)
@@ -139,7 +151,7 @@ class Windows:
         lost = ["events of earlier times are no longer kept, and their maps can't answer this"] if gone else []
         known = told_by(window.snap.recording, (window.source,))
         untold = lacking(self._entry, [field for field in asked if field in FIELDS], window.source, known)
-        return (*self._notes, *self._trouble, *lost, *untold.values())
+        return (*self._notes, *lost, *untold.values())
 
 
 def _map_files(window: Window, asked: Statistic) -> default_maps.MapFiles | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,11 +41,17 @@ class Snapshot:
         return self.recording.path
 
     @cached_property
+    def lost(self) -> list[Mapping[str, Any]]:
+        """What damaged or missing files held, as losses."""
+        return self.recording.unreadable(self.kind)
+
+    @cached_property
     def sources(self) -> list[str]:
         """Sources of events, by name; those that were recorded and had nothing to tell included."""
         held = {name for segment in self.sealed for name, events in segment.sources.items() if events}
         if self.hot is not None:
             held |= {str(name) for name in self.hot["source"].unique().to_pylist()}
+        held |= {each["source"] for each in self.lost if each["source"]}
         return sorted(held | (quiet(self.recording) if self.kind == "events" else set()))
 
     def segments(self, source: str, window: Span | None = None) -> list[Segment]:

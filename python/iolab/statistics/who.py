@@ -15,6 +15,7 @@ from ..recording.trace import Trace
 from . import of_traces
 from .catalogue import CATALOGUE, Entry
 from .conditions import field_of, filters_of, sql_of
+from .damaged import again, trouble
 from .engine import Engine, whole
 from .fields import QUANTIZED, near
 from .names import Filter
@@ -108,12 +109,16 @@ def who(events: Trace | Recording, y: str, rectangle: Rectangle, *, where: Where
         core, rest = of_traces.conditions(events, asked, around)
         found, _ = of_traces.streamed(events, name, core, ask)
         return _answer(y, of, rectangle, name, fields, found, (), top)
-    windows = Windows(events, of, source, *around, None, 1)
-    window = windows.kept
-    with Engine(events.path) as engine:
-        attach(engine, window)
-        found = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
-    return _answer(y, of, rectangle, window.source, fields, found, windows.notes(window), top)
+
+    def whose() -> Who:
+        windows = Windows(events, of, source, *around, None, 1)
+        window = windows.kept
+        with Engine(events.path) as engine:
+            attach(engine, window)
+            found = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
+        return _answer(y, of, rectangle, window.source, fields, found, (*windows.notes(window), *trouble(events)), top)
+
+    return again(whose)
 
 
 def _ask(engine: Engine, conditions: Sequence[str], bound: dict[str, Any], y: str, rectangle: Rectangle, entry: Entry,

@@ -76,6 +76,9 @@ def window_of(snap: Snapshot, source: str, from_ns: int | None, until_ns: int | 
     `earlier` is what default maps hold of segments that retention removed. UsageError where the window is empty.
     """
     ends = [each for each in (snap.bounds(source), earlier) if each is not None]
+    lost = [(each["from_ns"], each["until_ns"] - 1) for each in snap.lost
+            if each["source"] in (source, "") and None not in (each["from_ns"], each["until_ns"])]
+    ends += lost
     begun = begun_ns(snap.recording) or 0
     first, last = min((end[0] for end in ends), default=begun), max((end[1] for end in ends), default=begun)
     spans = covered(snap, last)
@@ -110,7 +113,7 @@ def attach(engine: Engine, window: Window, *, sealed: bool = True, kind: Kind = 
     """Make the events (or samples) of a window `events` to the engine: sealed ones unless left out, and hot ones."""
     from ..recording.schema import schema_of
 
-    files = [str(segment.path) for segment in window.segments()] if sealed else []
+    files = [segment.part for segment in window.segments()] if sealed else []
     hot = window.snap.hot_of(window.source)
     parts = ["SELECT * FROM sealed"] if files else []
     if files:

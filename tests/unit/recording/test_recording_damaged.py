@@ -93,11 +93,15 @@ def test_the_next_writer_says_so_as_well(tmp_path: Path) -> None:
 
 def test_a_torn_end_is_no_damage(tmp_path: Path) -> None:
     writer, _, file = recorded(tmp_path / "r")
+    told = file.stat().st_size
+    writer.append_events(events(100, 99, start_ns=START + SECONDS * SECOND, per_s=100))
     whole = file.read_bytes()
     for cut in (1, 100, 2000):
         file.write_bytes(whole[:-cut])
         assert not read_hot(file, EVENTS).damaged
-        assert Recording(tmp_path / "r").losses() == []
+        assert Recording(tmp_path / "r").losses() == [], "it may be being written"
+    file.write_bytes(whole[:told - 1])
+    assert Recording(tmp_path / "r").losses(), "the writer has said that this was there"
     file.write_bytes(whole)
     writer.close()
 

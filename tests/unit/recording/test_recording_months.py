@@ -18,10 +18,10 @@ from iolab.errors import ResultsError
 from iolab.recording import growing, layout, retention, segments
 from iolab.recording.facts import read_facts
 from iolab.recording.growing import Growing
-from iolab.recording.lines import append_line
+from iolab.recording.lines import append_line, line_of
 from iolab.recording.recording import Recording
 from iolab.recording.retention import Retention
-from iolab.recording.segments import line_of, note_segment, noted_segments
+from iolab.recording.segments import note_segment, noted_segments
 from iolab.recording.writer import RecordingWriter
 from iolab.statistics.gone import Gone, gone
 from iolab.statistics.snapshot import snapshot
@@ -187,7 +187,7 @@ def test_a_seal_after_months_looks_at_what_is_new_alone(tmp_path: Path, monkeypa
     looked: list[object] = []
     monkeypatch.setattr(retention, "_numbers_of_maps", lambda *_, found=retention._numbers_of_maps: looked.append("all") or found(*_))
     monkeypatch.setattr(retention, "_map", lambda *_, found=retention._map: looked.append(_[1]) or found(*_))
-    monkeypatch.setattr(segments, "_size", lambda path, found=segments._size: looked.append(path.stem) or found(path))
+    monkeypatch.setattr(segments, "part_of", lambda *_, found=segments.part_of: looked.append(_[2]) or found(*_))
     for number in range(many + 1, many + 6):
         looked.clear()
         first = START + number * 60 * SECOND

@@ -2,6 +2,7 @@
 
 use super::ROWS;
 use crate::error::TraceError;
+use crate::names;
 
 /// What is left of a payload.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +66,7 @@ impl<'a> Bytes<'a> {
         (0..count)
             .map(|_| {
                 let length = usize::from(self.u16()?);
-                Ok(String::from_utf8_lossy(self.take(length)?).into_owned())
+                Ok(names::text(self.take(length)?))
             })
             .collect()
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ...errors import ResultsError
 from ...recording.recording import Recording
@@ -19,7 +20,8 @@ from ..windows import Window, window_of
 from . import growth, joining
 from .definitions import read_definitions
 from .held import Held, held_of, preferred
-from .places import DEFINITIONS, STATE, TIERS, Tier
+from .listed import listed, lost_files, unlisted
+from .places import DEFINITIONS, LIST, STATE, TIERS, Tier
 from .sources import is_counted
 from .state import read_state
 
@@ -86,6 +88,8 @@ def answer(recording: Recording, asked: Statistic, *, from_ns: int | None, until
     bounds = snap.bounds(held.source)
     there = held.until_ns if bounds is None else bounds[0]
     gone = bool(dropped) and max(window.first_ns, held.first_ns) < there
+    if not gone and held.lost(TIERS):
+        return None  # the events are there
     if (not gone and (counted or not _many(window, held))) or (interval_ns is not None and interval_ns % SECOND):
         return None
     if not counted and held.source in events.sources and _maps_do(window, asked):
@@ -106,7 +110,26 @@ def trouble(recording: Recording) -> tuple[str, ...]:
         read_state(recording.path)
     except ResultsError as error:
         return (f"what was kept can't be asked: {error}",)
-    return ()
+    found = [f"{path.relative_to(recording.path)}: {words}" for path, words in damaged(recording.path)]
+    return (f"damaged or missing files of kept statistics (iolab verify tells more): {'; '.join(found)}",) if found else ()
+
+
+def damaged(directory: Path) -> list[tuple[Path, str]]:
+    """Files of what was kept that are damaged, missing or unexpected, as far as no file must be read for it."""
+    there = {name: (directory / name).is_file() for name in (DEFINITIONS, STATE, LIST)}
+    if not any(there.values()):
+        return []
+    found = [(directory / name, "it is missing: what was kept can't be asked") for name in (DEFINITIONS, STATE) if not there[name]]
+    if not there[LIST]:
+        # an older iolab had none
+        state = read_state(directory) if there[STATE] else None
+        is_ours = state is not None and state.is_signed and any(each.segments for each in state.statistics.values())
+        return [*found, (directory / LIST, "it is missing: nothing says which files there were")] if is_ours else found
+    known = listed(directory)
+    if known.damaged:
+        found.append((directory / LIST, f"{known.damaged} line{'' if known.damaged == 1 else 's'} can't be believed"))
+    found += [(each.file.path, each.words) for each in lost_files(directory)]
+    return [*found, *((path, "no line lists it") for path in unlisted(directory))]
 
 
 @dataclass(frozen=True)

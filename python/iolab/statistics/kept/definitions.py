@@ -13,6 +13,7 @@ from typing import Any
 from ...errors import ResultsError
 from ...files import open_for_writing, read_regular
 from ...recording.layout import telling, write_json
+from ...recording.lines import holds, signed
 from ..intervals import SECOND
 from .places import DAY, DEFINITIONS, LOCK, STATE, TIERS
 
@@ -165,6 +166,8 @@ def read_object(path: Path, kind: str, schema: int, hint: str) -> dict[str, Any]
         raise ResultsError("is damaged: not JSON", where=path, hint=hint) from None
     if not isinstance(data, dict) or data.get("kind") != kind or not isinstance(data.get("schema"), int):
         raise ResultsError(f"is damaged: doesn't say that it is of kind '{kind}', and of which schema", where=path, hint=hint)
+    if not holds(data):
+        raise ResultsError("is damaged: its checksum is not that of what was written", where=path, hint=hint)
     if data["schema"] > schema:
         raise ResultsError(f"has schema {data['schema']}, this iolab knows up to {schema}", where=path, hint="use a newer iolab")
     return data
@@ -187,7 +190,7 @@ def change(directory: Path, how: Callable[[Definitions], Definitions]) -> Defini
             after = how(before)
             if after != before or not before.revision:
                 after = replace(after, revision=before.revision + 1)
-                write_json(directory / DEFINITIONS, after.as_json())
+                write_json(directory / DEFINITIONS, signed(after.as_json()))
             return after
         finally:
             os.close(lock)

@@ -14,6 +14,7 @@ from ..intervals import SECOND
 from ..names import Statistic, parse, same
 from ..snapshot import Snapshot, Span
 from .definitions import Definition, read_definitions
+from .listed import Lost, lost_files
 from .places import TIERS, File, Tier, chosen, files, folder_name
 from .sources import is_counted, source_of
 from .state import Kept, read_state
@@ -56,8 +57,25 @@ class Held:
 
     def files(self, tiers: Collection[Tier]) -> list[tuple[Tier, File]]:
         """Files of some tiers that hold every segment once."""
+        name, lost = folder_name(self.wanted.statistic), {each.file.path for each in self.lost(tiers)}
+        return chosen([(tier, [each for each in files(self.directory, tier, name, self.kept.through) if each.path not in lost])
+                       for tier in tiers])
+
+    def lost(self, tiers: Collection[Tier]) -> list[Lost]:
+        """Files of some tiers that are damaged or missing, and not in another one of their tier."""
         name = folder_name(self.wanted.statistic)
-        return chosen([(tier, files(self.directory, tier, name, self.kept.through)) for tier in tiers])
+        found = [each for each in lost_files(self.directory)
+                 if each.tier in tiers and each.file.path.parent.name == name and each.file.last <= self.kept.through]
+        there = {tier: files(self.directory, tier, name) for tier in {each.tier for each in found}}
+        return [each for each in found
+                if not any(each.file.within(other) for other in there[each.tier] if other.path != each.file.path)]
+
+    def _holes(self, tiers: Collection[Tier]) -> list[Span]:
+        """Spans that lost files had, and no file of another tier has."""
+        lost = self.lost(tiers)
+        held = [each for _, each in self.files(tiers)] if lost else []
+        return [(each.first_s * SECOND, each.until_s * SECOND) for each in lost if each.first_s is not None and each.until_s is not None
+                and not any(each.file.within(other) for other in held)]
 
     def spans(self, tiers: Collection[Tier], snap: Snapshot) -> list[Span] | None:
         """When it was kept, as far as some tiers go back; None where nobody knows when it was recorded at all."""
@@ -68,7 +86,7 @@ class Held:
             return []
         begin = max(self.first_ns, min(self.begin_s(tier) for tier in tiers) * SECOND)
         left_out = [(first, self.until_ns if until is None else until) for first, until in
-                    (*self.wanted.left_out, *self.kept.suspended, *self.kept.missed)]
+                    (*self.wanted.left_out, *self.kept.suspended, *self.kept.missed, *self._holes(tiers))]
         return clipped(without(sessions, [each for each in left_out if each[0] < each[1]]), (begin, max(begin, self.until_ns)))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...recording.checked import Part
 from ...recording.counts import HeatCounts, Weight, Y, alike, merge, summed
 from ...recording.grids import WITHOUT, Linear, LogLinear
 from ...recording.recording import Segment
@@ -81,7 +82,7 @@ def _unique(held: Held, tiers: Sequence[Tier], window: Window) -> bool:
     return all(tier.seconds * SECOND == window.interval_ns for tier, _ in held.files(tiers))
 
 
-def _kept_map(window: Window, held: Held, y: Y, weight: Weight, width: int, paths: Sequence[str], unique: bool) -> HeatCounts:
+def _kept_map(window: Window, held: Held, y: Y, weight: Weight, width: int, paths: Sequence[Part], unique: bool) -> HeatCounts:
     # one number for column and bucket, so that millions of cells are sorted once
     cell, group = f"{COLUMN} * {_BUCKETS} + index", "" if unique else "GROUP BY ALL"
     sums = {"n": "count"} if weight == "count" else {"n": "amount", "ios": "count"}

@@ -20,7 +20,7 @@ from ...recording.recording import Recording
 from ..intervals import SECOND
 from ..names import Statistic, parse
 from ..snapshot import quiet
-from . import counting, making, tables
+from . import counting, listed, making, tables
 from .budget import Budget
 from .definitions import Definition, Definitions, Spans, change, read_definitions
 from .merging import Merger
@@ -115,6 +115,8 @@ class Keeper:
             path = folder(self._directory, tier, folder_name(name))
             if path.is_dir():
                 with telling(path, "remove what is no longer kept"):
+                    for each in path.glob("*.parquet"):
+                        listed.drop(each)
                     shutil.rmtree(path)
 
     def _make(self, definitions: Definitions, state: State) -> bool:
@@ -167,7 +169,7 @@ class Keeper:
         sums = None if idle else self._sums(statistic, kept, before, sealed, events, begins, left_out)
         if sums is not None and kept.source is not None:
             path = path_of(self._directory, TIERS[0], folder_name(name), sealed.number, sealed.number)
-            kept.segments += tables.write(path, [sums], name, kept.source) is not None
+            kept.segments += listed.write(path, [sums], name, kept.source) is not None
         kept.until_ns = max(kept.until_ns or 0, sealed.until_ns)
 
     def _lost_until(self, skipped: range, sealed: Sealed) -> int | None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...recording.layout import telling
-from . import tables
+from . import listed, tables
 from .places import DAY, TIERS, File, Tier, files, folder, folder_name, path_of, replaced
 from .tables import About, Sums
 
@@ -40,6 +40,7 @@ class Merger:
             place = folder(self._directory, tier, self._name)
             with telling(place, "remove what was merged"):
                 for path in [*(each.path for each in replaced(self._directory, tier, self._name)), *place.glob(".*.tmp")]:
+                    listed.drop(path)
                     path.unlink(missing_ok=True)
 
     def merge(self, through: int) -> None:
@@ -134,11 +135,12 @@ class Merger:
         self._remove(parts)
 
     def _write(self, tier: Tier, whole: File, sums: Iterable[Sums]) -> None:
-        tables.write(path_of(self._directory, tier, self._name, whole.first, whole.last), sums, self._statistic, self._source)
+        listed.write(path_of(self._directory, tier, self._name, whole.first, whole.last), sums, self._statistic, self._source)
 
     def _remove(self, gone: Sequence[File]) -> None:
         for each in gone:
             with telling(each.path, "remove what was kept"):
+                listed.drop(each.path)
                 each.path.unlink(missing_ok=True)
             self._about.pop(each.path, None)
 
@@ -146,5 +148,5 @@ class Merger:
         sums = tables.read(each.path)
         late = sums.table.filter(pa.array(np.asarray(sums.table["time_s"]) >= floor // tier.seconds * tier.seconds))
         self._about.pop(each.path, None)
-        if tables.write(each.path, [Sums(late, sums.form, sums.width, sums.bits)], self._statistic, self._source) is None:
+        if listed.write(each.path, [Sums(late, sums.form, sums.width, sums.bits)], self._statistic, self._source) is None:
             self._remove([each])

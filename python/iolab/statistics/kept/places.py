@@ -13,6 +13,7 @@ from pathlib import Path
 
 DEFINITIONS = "histograms/keep.json"
 STATE = "histograms/kept.json"
+LIST = "histograms/files.jsonl"
 LOCK = "histograms/keep.lock"
 
 DAY = 86400
@@ -93,10 +94,15 @@ def replaced(directory: Path, tier: Tier, name: str) -> list[File]:
 
 def _listed(place: Path) -> list[File]:
     try:
-        names = [(path, _NAME.fullmatch(path.name)) for path in place.iterdir()]
+        return [found for path in place.iterdir() if (found := file_of(path)) is not None]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [File(int(match[1]), int(match[2]), path) for path, match in names if match and int(match[1]) <= int(match[2])]
+
+
+def file_of(path: Path) -> File | None:
+    """The file of a path, None where its name is none of ours."""
+    match = _NAME.fullmatch(path.name)
+    return File(int(match[1]), int(match[2]), path) if match and int(match[1]) <= int(match[2]) else None
 
 
 def chosen(by_tier: Sequence[tuple[Tier, Sequence[File]]]) -> list[tuple[Tier, File]]:

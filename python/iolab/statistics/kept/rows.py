@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import FormatError
+from ...recording.checked import Part
 from ..engine import Engine
 from ..intervals import SECOND
 from ..windows import Window
 from .held import Held
+from .listed import lost_files, part_of
 from .places import Tier
 
 COLUMN = "(time_s * 1000000000 - $base) // $interval"
@@ -36,31 +37,31 @@ def steady(ask: Callable[[], T]) -> T:
     return ask()
 
 
-def by_width(held: Held, tiers: Sequence[Tier]) -> dict[int, list[str]]:
+def by_width(held: Held, tiers: Sequence[Tier]) -> dict[int, list[Part]]:
     """Files that count by the width of their equal buckets; all under 1 where they have none."""
     if held.statistic.breakdown != "offset":
-        paths = [str(each.path) for _, each in held.files(tiers)]
-        return {1: paths} if paths else {}
+        parts = [part_of(held.directory, each.path) for _, each in held.files(tiers)]
+        return {1: parts} if parts else {}
     # a question of another kind loads no pyarrow
     from . import tables
 
-    found: dict[int, list[str]] = {}
+    found: dict[int, list[Part]] = {}
     for _, each in held.files(tiers):
         try:
             width = tables.about(each.path).width
         except FileNotFoundError:
             raise Replaced("was merged meanwhile", where=each.path) from None
-        found.setdefault(width, []).append(str(each.path))
+        found.setdefault(width, []).append(part_of(held.directory, each.path))
     return found
 
 
-def rows(engine: Engine, paths: Sequence[str], window: Window, sql: str) -> dict[str, Any]:
+def rows(engine: Engine, parts: Sequence[Part], window: Window, sql: str) -> dict[str, Any]:
     """What SQL says of `kept`, the rows of these files; it may use `COLUMN` and `INSIDE`. FormatError where one is damaged."""
     try:
-        engine.files("kept", paths)
+        engine.files("kept", parts)
         return engine.ask(sql, {"base": window.base_ns, "interval": window.interval_ns, "from_s": -(-window.first_ns // SECOND),
                                 "until_s": -(-window.until_ns // SECOND)})
     except FormatError:
-        if any(not Path(path).exists() for path in paths):
+        if any(not part.path.exists() and part.path.parent.exists() for part in parts) and not lost_files(window.snap.place):
             raise Replaced("was merged meanwhile", where=window.snap.place) from None
         raise

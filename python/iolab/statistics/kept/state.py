@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import ResultsError
 from ...recording.layout import telling, write_json
+from ...recording.lines import CRC, signed
 from ...recording.spans import joined
 from .definitions import read_object, spans
 from .places import STATE, TIERS
@@ -56,16 +57,17 @@ class Kept:
 
 @dataclass
 class State:
-    """All statistics, by name. revision: of the definitions that were taken up."""
+    """All statistics, by name. revision: of the definitions that were taken up. is_signed: whether its file has a checksum."""
 
     revision: int = 0
     statistics: dict[str, Kept] = field(default_factory=dict)
+    is_signed: bool = True
 
     def write(self, directory: Path) -> None:
         """Write it as a whole, on disk on return."""
         with telling(directory / STATE, "say what is kept"):
-            write_json(directory / STATE, {"schema": SCHEMA, "kind": "kept", "revision": self.revision,
-                                           "statistics": {name: asdict(each) for name, each in self.statistics.items()}})
+            write_json(directory / STATE, signed({"schema": SCHEMA, "kind": "kept", "revision": self.revision,
+                                                  "statistics": {name: asdict(each) for name, each in self.statistics.items()}}))
 
 
 def read_state(directory: Path) -> State | None:
@@ -76,7 +78,7 @@ def read_state(directory: Path) -> State | None:
     if data is None:
         return None
     try:
-        return State(int(data["revision"]), {str(name): _kept(each) for name, each in data["statistics"].items()})
+        return State(int(data["revision"]), {str(name): _kept(each) for name, each in data["statistics"].items()}, CRC in data)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ResultsError(f"is damaged: {error!r}", where=path, hint=hint) from None
 

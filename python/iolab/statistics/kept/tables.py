@@ -162,7 +162,7 @@ def about(path: Path) -> About:
 
 
 def read(path: Path) -> Sums:
-    """A file. FormatError where it is damaged, FileNotFoundError where a merge has replaced it."""
+    """A file with its pages' checksums. FormatError where it is damaged, FileNotFoundError where a merge has replaced it."""
     told = about(path)
     try:
         table = pq.read_table(path, use_threads=False, page_checksum_verification=True, read_dictionary=list(_PLACES[told.form]))
