@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,13 @@ def show_recording(path: Path, style: str) -> None:
     """Print the summary of the recording at `path`; it may be growing."""
     from ..recording.recording import Recording
 
-    tell_summary(Recording(path).summary(), style, as_json, _lines)
+    recording = Recording(path)
+    summary = recording.summary()
+    if (path / "histograms" / "keep.json").exists() or (path / "histograms" / "kept.json").exists():
+        from ..statistics.kept.answering import damaged
+
+        summary = replace(summary, broken=[*summary.broken, *damaged(path)])
+    tell_summary(summary, style, as_json, _lines)
 
 
 def as_json(summary: RecordingSummary) -> dict[str, Any]:

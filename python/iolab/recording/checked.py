@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from .. import _core
 from ..errors import FormatError
 
 THREADS = min(8, os.cpu_count() or 1)
+FRESH_NS = 10**8
+"""What changed so short a time ago may change again without its times telling: that it is whole is not remembered."""
 MOST = 1 << 18
 """Files that are remembered."""
 
@@ -74,7 +77,8 @@ def damage(part: Part) -> str:
         if words:
             _damaged[part.path] = identity, words
         else:
-            _whole[part.path, part.crc32] = identity
+            if time.time_ns() - max(identity[3:]) > FRESH_NS:
+                _whole[part.path, part.crc32] = identity
             _damaged.pop(part.path, None)
         while len(_whole) > MOST:
             del _whole[next(iter(_whole))]

@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..errors import FormatError
+from .checked import DamagedError, check, damages
 from .schema import LATENCY_BITS
+from .segments import noted_segments, part_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from .facts import Facts
+    from .maps import Maps
     from .recording import Recording
+    from .segments import Segment
     from .unrecorded import Unrecorded
 
 QUANTILES = {"50": 0.5, "90": 0.9, "99": 0.99, "99.9": 0.999, "99.99": 0.9999, "max": 1.0}
 _KEYS = ["source", "op", "index"]
+MAPPED = ("io.latency", "io.size")
+"""Default maps that percentiles come of."""
 SHOWN = 20
 """Names of a dimension that a summary gives."""
 
@@ -82,7 +88,16 @@ class RecordingSummary:
 
 
 def summary_of(recording: Recording) -> RecordingSummary:
-    """Look at everything once. FormatError where a default map can't be read."""
+    """Look at everything once. Default maps that are damaged or missing are made anew of their events, not on disk."""
+    # one whose map and events are damaged is known as such then
+    for _ in range(2):
+        found = _summary_of(recording)
+        if found is not None:
+            return found
+    raise FormatError("changes while it is read", where=recording.path)
+
+
+def _summary_of(recording: Recording) -> RecordingSummary | None:
     sealed, hot = recording.snapshot("events")
     facts = recording.facts
     whole = _Whole()
@@ -90,8 +105,9 @@ def summary_of(recording: Recording) -> RecordingSummary:
         whole.sealed(segment.facts)
     if hot is not None:
         whole.hot(hot)
-    numbers = {segment.number for segment in sealed}
-    maps = {name: _read_maps([each.path for each in recording.maps(name) if each.number in numbers]) for name in ("io.latency", "io.size")}
+    maps = _read_maps(recording.path, sealed)
+    if maps is None:
+        return None
     percentiles, latency_by, mean = _distributions(maps, whole.hot_maps, whole.sources)
     samples = recording.sample_segments()
     spans = [(each["first_ns"], each["last_ns"]) for each in whole.sources.values()] or [(each.first_ns, each.last_ns) for each in samples]
@@ -167,24 +183,58 @@ class _Whole:
         self.hot_maps = {name: maps.table(name) for name in ("io.latency", "io.size")}
 
 
-def _read_maps(paths: Sequence[Path]) -> pa.Table:
-    """All rows of default maps, without the second and device."""
+def _read_maps(directory: Path, sealed: Sequence[Segment]) -> dict[str, pa.Table] | None:
+    """Rows of default maps of segments by name, without the second and device; None where events turned out to be damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from .maps import SCHEMA
 
     wanted = [*_KEYS, "count", "time_ns_sum"]
-    tables = [_summed(SCHEMA.empty_table().select(wanted))]
-    for path in paths:
+    noted = noted_segments(directory)
+    parts = {(segment.number, name): part_of(directory, noted.get(segment.number, {}), segment.number, name)
+             for segment in sealed for name in MAPPED}
+    wrong = {part.path for part, _ in damages(list(parts.values()))}
+    tables = {name: [_summed(SCHEMA.empty_table().select(wanted))] for name in MAPPED}
+    for segment in sealed:
+        own = [parts[segment.number, name].path for name in MAPPED]
         try:
-            found = pq.read_table(path, columns=wanted, use_threads=False, memory_map=True, page_checksum_verification=True).select(wanted)
+            if not wrong.isdisjoint(own):
+                check([segment.part])
+            of_events = None if wrong.isdisjoint(own) else mapped(segment.path)
+            for name, path in zip(MAPPED, own, strict=True):
+                found = (of_events.table(name) if of_events is not None else
+                         pq.read_table(path, columns=wanted, use_threads=False, memory_map=True, page_checksum_verification=True))
+                tables[name].append(_summed(found.select(wanted)))
+        except DamagedError:
+            return None
         except FileNotFoundError:
             continue
         except (OSError, pa.ArrowException) as error:
-            raise FormatError(f"is a damaged default map: {str(error).splitlines()[0]}", where=path) from None
-        tables.append(_summed(found))
-    return pa.concat_tables(tables)
+            raise FormatError(f"can't be read: {str(error).splitlines()[0]}", where=segment.path) from None
+    return {name: pa.concat_tables(held) for name, held in tables.items()}
+
+
+def mapped(path: Path) -> Maps:
+    """The default maps of a sealed segment, made anew of its events."""
+    import pyarrow.parquet as pq
+
+    from .maps import Maps
+    from .schema import EVENTS
+    from .sealing import by_source
+
+    largest = 0
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        groups = range(file.num_row_groups)
+        for number in groups:
+            offsets = file.read_row_group(number, columns=["offset_bytes"], use_threads=False)["offset_bytes"]
+            largest = max(largest, offsets.combine_chunks().fill_null(0).to_numpy().max(initial=0))
+        maps = Maps(int(largest))
+        for number in groups:
+            rows = file.read_row_group(number, use_threads=False).cast(EVENTS)
+            for source, part in by_source(rows.unify_dictionaries().combine_chunks()):
+                maps.take(source, part)
+    return maps
 
 
 def _summed(table: pa.Table) -> pa.Table:

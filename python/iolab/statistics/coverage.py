@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ..recording.losses import Part, parts_of
 from ..recording.lost import LOST_KINDS, LostAt, LostKind, added
 from ..recording.recording import Recording
 from ..recording.spans import joined, without
+from .gone import gone
 from .snapshot import Snapshot, Span
 
 _KINDS: Mapping[str, LostKind] = {"overrun": "lost", "missed": "lost", "damaged": "damaged", "unpaired": "unpaired"}
@@ -72,7 +75,8 @@ def sessions_of(snap: Snapshot, last_ns: int, source: str | None = None) -> list
         known = [(each["from_ns"], each["until_ns"]) for each in snap.lost if None not in (each["from_ns"], each["until_ns"])]
         if not known:
             return None
-        first = min([*(begin for begin, _ in known), *(each.first_ns for each in snap.sealed)])
+        earlier = np.sort(gone(snap).first_ns)
+        first = min([*(begin for begin, _ in known), *(each.first_ns for each in snap.sealed), *earlier[:1].tolist()])
         spans = [(first, max([last_ns + 1, *(end for _, end in known)]))]
     return without(joined(spans), [(first, until) for first, until in snap.recording.holes(snap.kind, source) if first < until])
 
@@ -107,6 +111,9 @@ def losses_of(snap: Snapshot, source: str, window: Span, cut: bool, interval_ns:
         group = _KINDS.get(loss["kind"])
         if group is None or loss["source"] not in (source, "") or loss.get("of", snap.kind) != snap.kind:
             continue
+        if "of" in loss and loss["until_ns"] is None:
+            # nobody knows until when a damaged file had rows
+            loss = {**loss, "from_ns": window[0] if loss["from_ns"] is None else loss["from_ns"], "until_ns": window[1]}
         if loss["from_ns"] is None or loss["until_ns"] is None:
             sums[group] += loss["count"] or 0
             unknown |= {group} if loss["count"] is None else set()

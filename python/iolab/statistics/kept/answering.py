@@ -105,11 +105,6 @@ def answer(recording: Recording, asked: Statistic, *, from_ns: int | None, until
 
 def trouble(recording: Recording) -> tuple[str, ...]:
     """Why what was kept can't be asked, as a note; none where it can."""
-    try:
-        read_definitions(recording.path)
-        read_state(recording.path)
-    except ResultsError as error:
-        return (f"what was kept can't be asked: {error}",)
     found = [f"{path.relative_to(recording.path)}: {words}" for path, words in damaged(recording.path)]
     return (f"damaged or missing files of kept statistics (iolab verify tells more): {'; '.join(found)}",) if found else ()
 
@@ -120,9 +115,14 @@ def damaged(directory: Path) -> list[tuple[Path, str]]:
     if not any(there.values()):
         return []
     found = [(directory / name, "it is missing: what was kept can't be asked") for name in (DEFINITIONS, STATE) if not there[name]]
+    state = None
+    try:
+        read_definitions(directory)
+        state = read_state(directory)
+    except ResultsError as error:
+        found.append((error.where if isinstance(error.where, Path) else directory, f"what was kept can't be asked: {error.message}"))
     if not there[LIST]:
         # an older iolab had none
-        state = read_state(directory) if there[STATE] else None
         is_ours = state is not None and state.is_signed and any(each.segments for each in state.statistics.values())
         return [*found, (directory / LIST, "it is missing: nothing says which files there were")] if is_ours else found
     known = listed(directory)
