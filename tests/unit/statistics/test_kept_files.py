@@ -90,10 +90,10 @@ def test_damaged_files_are_told(tmp_path: Path) -> None:
     before = query(old, NAME, interval_ns=SECOND)
     assert isinstance(before, Stack)
     spoilt = [whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1:] for place in range(0, len(whole), 131)]
-    for data in (*spoilt, *(whole[:cut] for cut in (0, 10, len(whole) // 2, len(whole) - 1)), None):
-        if data is None:
-            victim.unlink()
-        else:
+    cuts = [whole[:cut] for cut in (0, 10, len(whole) // 2, len(whole) - 1)]
+    for data in (*spoilt, None, *cuts):
+        victim.unlink(missing_ok=True)
+        if data is not None:
             victim.write_bytes(data)
         try:
             found = query(old, NAME, interval_ns=SECOND)
@@ -101,11 +101,12 @@ def test_damaged_files_are_told(tmp_path: Path) -> None:
             continue
         assert isinstance(found, Stack)
         assert any(victim.name in note and "damaged or missing" in note for note in found.notes)
-        assert found.covered_ns < before.covered_ns, "what it kept is a gap"
-        with pytest.raises(FormatError):
-            tables.about(victim)
-        with pytest.raises(FormatError):
-            tables.read(victim)
+        assert found.covered_ns < 31 * SECOND < before.covered_ns, "what it kept is a gap"
+        if data in cuts:
+            with pytest.raises(FormatError):
+                tables.about(victim)
+            with pytest.raises(FormatError):
+                tables.read(victim)
     assert manage.listed(old.path)[0]["tiers"][0]["files"] == 2
     # the keeper goes on beside it
     told: list[str] = []

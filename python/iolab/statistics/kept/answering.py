@@ -186,8 +186,11 @@ def _recorded(found: _Plan, held: Held, snap: Snapshot) -> tuple[tuple[int, int]
     window = found.window
     sessions = sessions_of(snap, max(window.until_ns, held.until_ns), held.source)
     kept = held.spans(found.tiers, snap)
-    if sessions is None or kept is None:
+    if kept is None:
         return None
+    if sessions is None:
+        # some of what was kept is lost, and nobody knows when the rest was recorded
+        sessions = [window.span]
     before = clipped(covered(snap, window.until_ns, held.source) or [], (-2**62, held.first_ns))
     after = clipped(sessions, (held.until_ns, 2**62))
     return tuple(clipped(joined([*before, *kept, *after]), (window.first_ns, window.until_ns)))

@@ -78,10 +78,12 @@ class Held:
                 and not any(each.file.within(other) for other in held)]
 
     def spans(self, tiers: Collection[Tier], snap: Snapshot) -> list[Span] | None:
-        """When it was kept, as far as some tiers go back; None where nobody knows when it was recorded at all."""
+        """When it was kept, as far as some tiers go back; None where nobody knows when it was recorded at all, and no file is lost."""
         sessions = sessions_of(snap, self.until_ns, self.source)
         if sessions is None:
-            return None
+            if not self._holes(tiers):
+                return None
+            sessions = [(self.first_ns, self.until_ns)]
         if not tiers:
             return []
         begin = max(self.first_ns, min(self.begin_s(tier) for tier in tiers) * SECOND)
