@@ -30,6 +30,7 @@ COMMANDS = {
     "query": ("query", "look", "Ask a trace or recording for a statistic: a number over time, by whom, or a map."),
     "view": ("view", "look", "Show recordings and traces in a browser, and to programs."),
     "keep": ("keep", "tend", "Keep statistics of a recording beyond their events: list, add, pause, drop, limits..."),
+    "verify": ("verify", "tend", "Check that every file of results or a recording is what was written; repair what can be derived."),
     "rig": ("rig", "tend", "Build, start and end throw-away machines to measure on."),
     "catalog": ("catalog", "tend", "List what can be named: metrics, units, formats, gates, targets..."),
 }

@@ -89,8 +89,8 @@ class Recording:
     def damaged(self) -> list[tuple[Path, str]]:
         """Files that can't be read, with the reason: sealed ones, and hot ones that can be read in part."""
         hot = [(hot_file(self.path, number, kind), words) for kind in KINDS for number, (_, words) in self._damaged_hot(kind).items()]
-        sealed = [(path, words) for kind in KINDS for _, path, words, _ in self._lost_segments(kind)]
-        maps = [(path, words) for path, words in self._damaged_maps()]
+        sealed = [(path, words) for kind in KINDS for _, path, words, _ in self.lost_segments(kind)]
+        maps = [(path, words) for path, words in self.damaged_maps()]
         lists = [(self.path / each.path, each.words) for each in damaged_lists(self.path, self.facts)]
         return sealed + hot + maps + lists
 
@@ -137,7 +137,7 @@ class Recording:
         """Losses of what hot files of events or samples don't tell, being damaged: from their last good row on."""
         found: list[Mapping[str, Any]] = []
         unknown: dict[int, str] = {number: f"hot {kind} {number:06}: {words}" for number, (_, words) in self._damaged_hot(kind).items()}
-        for number, path, words, facts in (*self._lost_segments(kind), *(self._lost_maps() if kind == "events" else ())):
+        for number, path, words, facts in (*self.lost_segments(kind), *(self._lost_maps() if kind == "events" else ())):
             words = f"{path.relative_to(self.path)}: {words}"
             if facts.get("first_ns") is None or facts.get("last_ns") is None:
                 unknown[number] = words
@@ -154,7 +154,7 @@ class Recording:
                 found.append({**damage(kind, first, until, None, words), "notes": 1})
         return found
 
-    def _lost_segments(self, kind: Kind) -> list[tuple[int, Path, str, Mapping[str, Any]]]:
+    def lost_segments(self, kind: Kind) -> list[tuple[int, Path, str, Mapping[str, Any]]]:
         """(number, file, what is wrong, what it held as far as its line says) of sealed files that are damaged or missing."""
         through = self.facts.dropped_through
         damaged = [(number, path, str(facts["damaged"]), facts.get("lost") or {})
@@ -179,6 +179,12 @@ class Recording:
                         found.append((number, part_of(self.path, line, number, name).path, words, line))
         return found
 
+    def damaged_hot(self, kind: Kind) -> list[tuple[Path, str, Mapping[str, Any]]]:
+        """(file, what is wrong, the loss) of hot files that are damaged, cut or missing."""
+        losses = {each["words"]: each for each in self.unreadable(kind)}
+        return [(hot_file(self.path, number, kind), words, losses.get(f"hot {kind} {number:06}: {words}", {}))
+                for number, (_, words) in self._damaged_hot(kind).items()]
+
     def _wrong_map(self, number: int, line: Mapping[str, Any], name: str, is_there: bool) -> str:
         part = part_of(self.path, line, number, name)
         if part.crc32 is None:
@@ -192,7 +198,7 @@ class Recording:
         return known_damage(part.path, status) or (
             "" if part.bytes == status.st_size else f"it has {status.st_size} bytes, {part.bytes} were written")
 
-    def _damaged_maps(self) -> list[tuple[Path, str]]:
+    def damaged_maps(self) -> list[tuple[Path, str]]:
         """Default maps that are damaged or missing, with what is wrong: of segments that are there what they say is asked of the events."""
         through, noticed = self.facts.dropped_through, noted_segments(self.path)
         found = [(path, words) for _, path, words, _ in self._lost_maps()]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..recording import layout
-from ..recording.segments import noted_segments
+from ..recording.segments import damaged_lines, noted_segments
 from .snapshot import Snapshot, Span
 
 FRESH_NS = 10**9
@@ -46,7 +46,7 @@ class Gone:
         return int(self.first_ns[held].min()), int(self.last_ns[held].max())
 
 
-_held: dict[Path, tuple[tuple[int, int, int], Gone]] = {}
+_held: dict[Path, tuple[tuple[int, int, int, int], Gone]] = {}
 _guard = threading.Lock()
 
 
@@ -58,7 +58,8 @@ def gone(snap: Snapshot) -> Gone:
         status = folder.stat()
     except OSError:
         return _made(snap.place, [])
-    seen = (status.st_ino, status.st_mtime_ns, through)
+    # lines that can be believed again after a repair tell more
+    seen = (status.st_ino, status.st_mtime_ns, through, damaged_lines(snap.place))
     with _guard:
         held = _held.pop(folder, None)
         if held is None or held[0] != seen:

@@ -1,0 +1,80 @@
+"""`iolab verify`: read every file of results or a recording, and say which are not what was written, and what is lost by it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import PATH, format_option
+from .telling import say, tell, tell_json
+
+if TYPE_CHECKING:
+    from ..integrity import Finding, Verification
+
+FOUND = 1
+"""Exit code where something is not what was written, and was not repaired."""
+
+
+@click.command("verify", epilog="Exit codes: 0 everything is what was written, or was repaired; 1 something is not.")
+@click.argument("path", metavar="PATH", type=PATH)
+@click.option("--repair", is_flag=True, help="Make anew what can be derived: default maps, lists, kept statistics, caches.")
+@format_option("text", "json")
+def command(path: Path, repair: bool, style: str) -> int:
+    """Check every file of results or of a recording: whether it is what was written, and what is lost where it is not."""
+    found = _verified(path, repair)
+    if style == "json":
+        tell_json(as_json(path, found))
+    else:
+        tell(*lines(path, found))
+    return FOUND if any(not each.is_repaired for each in found.findings) else 0
+
+
+def as_json(path: Path, found: Verification) -> dict[str, object]:
+    """`{"schema": 1, "kind": "results" | "recording", "path", "files", "bytes", "unverified", "findings": [...]}`."""
+    return {"schema": 1, "kind": found.kind, "path": str(path), "files": found.files, "bytes": found.size_bytes,
+            "unverified": found.unverified, "findings": [asdict(each) for each in found.findings]}
+
+
+def lines(path: Path, found: Verification) -> list[str]:
+    """A line of what was read, then one for each finding."""
+    from ..heatmap.ticks import quantity
+
+    head = f"{path}: {found.kind}, {_counted(found.files, 'file')}, {quantity(found.size_bytes, 'B')} read"
+    older = [f"{_counted(found.unverified, 'file')} of an older iolab without a checksum of the whole: looked at page by page"]
+    end = "whole" if not found.findings else f"{_counted(len(found.findings), 'finding')}"
+    repaired = sum(each.is_repaired for each in found.findings)
+    derived = sum(each.is_derived and not each.is_repaired for each in found.findings)
+    more = [f"{_counted(derived, 'finding')} can be made anew: iolab verify --repair"] if derived else []
+    return [head, *(older if found.unverified else []), *map(_line, found.findings),
+            f"{end}{f', {repaired} repaired' if repaired else ''}", *more]
+
+
+def _line(each: Finding) -> str:
+    lost = f"; lost: {each.lost}" if each.lost else ""
+    return f"{each.kind:10} {each.path}: {each.text}{lost}{' (repaired)' if each.is_repaired else ''}"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _verified(path: Path, repair: bool) -> Verification:
+    from ..errors import UsageError
+    from ..recording.layout import is_recording
+
+    if is_recording(path):
+        from ..statistics.kept.verify import verify
+
+        return verify(path, repair=repair, progress=_progress)
+    raise UsageError("is no recording", where=path, hint="name the directory of a recording")
+
+
+def _progress(done: int, of: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{done} of {of} files{'' if done < of else chr(10)}", end="", file=sys.stderr, flush=True)
+    elif done == of and of > 1000:
+        say(f"{of} files read")
