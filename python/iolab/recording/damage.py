@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ..files import open_for_reading
 from .facts import Facts
 from .layout import FACTS, GROWING, HOT, KINDS, LOSSES, MARKS, PROCESSES, SEGMENTS, sealed_numbers
 from .lines import read_lines
@@ -33,7 +34,7 @@ class Damage:
 def told_by_lock(directory: Path) -> Told:
     """What the lock says; nothing where there is none."""
     try:
-        descriptor = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_for_reading(directory / LOCK)
     except OSError:
         return Told()
     try:
