@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,9 @@ from .telling import say, tell, tell_json
 
 if TYPE_CHECKING:
     from ..integrity import Finding, Verification
+
+MANY = 1000
+"""Files beyond which it is said how far it is."""
 
 FOUND = 1
 """Exit code where something is not what was written, and was not repaired."""
@@ -63,18 +65,25 @@ def _counted(number: int, word: str) -> str:
 
 
 def _verified(path: Path, repair: bool) -> Verification:
-    from ..errors import UsageError
     from ..recording.layout import is_recording
+    from ..results.verify import verify_results
+    from ..statistics.kept.verify import verify
 
     if is_recording(path):
-        from ..statistics.kept.verify import verify
-
         return verify(path, repair=repair, progress=_progress)
-    raise UsageError("is no recording", where=path, hint="name the directory of a recording")
+    found = verify_results(path, repair=repair, progress=_progress)
+    for recording in sorted(each for pattern in ("recordings/*", "*/recordings/*") for each in path.glob(pattern) if is_recording(each)):
+        found = _joined(found, verify(recording, repair=repair, progress=_progress), str(recording.relative_to(path)))
+    return found
+
+
+def _joined(whole: Verification, part: Verification, below: str) -> Verification:
+    """Results with a recording that lies in them."""
+    findings = (*whole.findings, *(replace(each, path=f"{below}/{each.path}") for each in part.findings))
+    return replace(whole, files=whole.files + part.files, size_bytes=whole.size_bytes + part.size_bytes,
+                   unverified=whole.unverified + part.unverified, findings=tuple(sorted(findings, key=lambda each: each.path)))
 
 
 def _progress(done: int, of: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{done} of {of} files{'' if done < of else chr(10)}", end="", file=sys.stderr, flush=True)
-    elif done == of and of > 1000:
-        say(f"{of} files read")
+    if of > MANY and (done == of or done % 512 == 0):
+        say(f"{done} of {of} files read")
