@@ -81,7 +81,7 @@ def read_source(source: Source) -> Reading:
         try:
             head = _head(file)
             format_name = _fio_format(head, name)
-            if format_name is None and file.size and is_normal_output(head):
+            if format_name is None and b": (g" in head and is_normal_output(head):
                 reading.normal_output.append(file.path)
                 continue
         except OSError as error:

@@ -163,6 +163,7 @@ class _Unpacking:
     packed: int
     unpacked: int = 0
     members: int = 0
+    folders: set[Path] = field(default_factory=set)
 
     def unpack(self, kind: str) -> None:
         {"tar": self._tar, "zip": self._zip, "packed": self._packed_file}[kind]()
@@ -225,7 +226,9 @@ class _Unpacking:
     def _write(self, path: PurePosixPath, content: IO[bytes], time: float) -> None:
         place = self.directory / path
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
+            if place.parent not in self.folders:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                self.folders.add(place.parent)
         except (FileExistsError, NotADirectoryError):
             self.source.skip("names that clash", str(path))
             return
