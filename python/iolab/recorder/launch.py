@@ -13,7 +13,8 @@ from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
 from ..errors import RunError
-from .starter import start_probe, without_sources
+from .privilege import caller
+from .starter import opened, start_probe, without_sources
 
 _AT_ONCE = 1 << 20
 _MOST_WORDS = 1 << 16
@@ -200,15 +201,25 @@ class StarterLauncher:
     """Asks a process that kept root (see `starter`) to start the probe. Made before root is given up."""
 
     def __init__(self, command: Sequence[str]) -> None:
+        """`command`: the probe's, which is opened once, here, and has to belong to root or to the user who called sudo (RunError)."""
+        user = caller(os.environ)
+        try:
+            program = opened(command[0], (0, os.getuid(), *(() if user is None else (user.uid,))))
+        except OSError as error:
+            raise RunError(f"the probe can't be run as root: it {error.strerror or error}" if isinstance(error, PermissionError)
+                           else f"the probe can't be started: {error.strerror or error}", where=command[0],
+                           hint="install iolab for root, or as the user who calls sudo") from None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
                 self._starter = subprocess.Popen(
-                    [sys.executable, "-P", "-m", f"{__package__}.starter", str(theirs.fileno()), *command], stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()], process_group=0)
+                    [sys.executable, "-P", "-m", f"{__package__}.starter", str(theirs.fileno()), str(program), *command],
+                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno(), program], process_group=0)
             except OSError as error:
                 ours.close()
                 raise RunError(f"the probe's starter can't be started: {error.strerror or error}") from None
+            finally:
+                os.close(program)
         self._channel = ours
         self._current = 0
         self._ends: dict[int, int] = {}

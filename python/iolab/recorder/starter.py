@@ -1,6 +1,7 @@
 """The one part of a recording, besides the probe, that stays root: it starts the probe again when the recorder asks.
 
-Run as `python -m iolab.recorder.starter FD PROBE ARGUMENT...` with a socket (SOCK_SEQPACKET) at FD. It takes one word, `start` with the
+Run as `python -m iolab.recorder.starter FD PROGRAM PROBE ARGUMENT...` with a socket (SOCK_SEQPACKET) at FD and the probe, opened, at
+PROGRAM (see `opened`): that file is what runs, whatever lies at the path PROBE later. It takes one word, `start` with the
 sources to leave out, and starts that one program with those arguments and nothing else; it sends back three pipes, and the exit code
 once the probe ends. The socket's end means that the recorder is gone: the probe, whose pipes ended with it, gets a while to end by
 itself, and is ended otherwise. What may be started was settled before root was given up, so the recorder can ask for nothing more.
@@ -8,11 +9,14 @@ itself, and is ended otherwise. What may be started was settled before root was 
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import os
 import select
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -26,8 +30,9 @@ _LONGEST = 4096
 class Starter:
     """Serves one recorder."""
 
-    def __init__(self, channel: socket.socket, command: Sequence[str]) -> None:
-        self._channel, self._command = channel, list(command)
+    def __init__(self, channel: socket.socket, program: int, command: Sequence[str]) -> None:
+        self._channel, self._program, self._command = channel, program, list(command)
+        self._digest = digest(program)
         self._probe: subprocess.Popen[bytes] | None = None
         self._starts: list[float] = []
 
@@ -76,8 +81,10 @@ class Starter:
         return None
 
     def _start(self, command: Sequence[str]) -> None:
+        if digest(self._program) != self._digest:
+            return self._say(error=f"{command[0]} was changed since recording began")
         try:
-            self._probe = start_probe(command)
+            self._probe = start_probe(command, self._program)
         except OSError as error:
             return self._say(error=f"{command[0]} can't be started: {error.strerror or error}")
         pipes = [self._probe.stdin, self._probe.stdout, self._probe.stderr]
@@ -123,17 +130,46 @@ def without_sources(command: Sequence[str], left_out: set[str]) -> list[str]:
     return kept
 
 
-def start_probe(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start the probe on three pipes, out of reach of a Ctrl-C at the terminal, which is for the recorder to hear."""
-    return subprocess.Popen(list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, cwd="/",
-                            process_group=0)
+def start_probe(command: Sequence[str], program: int | None = None) -> subprocess.Popen[bytes]:
+    """Start the probe on three pipes, out of reach of a Ctrl-C at the terminal, which is for the recorder to hear. `program`: a
+    descriptor of what is run in place of the path."""
+    return subprocess.Popen(list(command), executable=None if program is None else f"/proc/self/fd/{program}", stdin=subprocess.PIPE,
+                            pass_fds=() if program is None else (program,), stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
+                            cwd="/", process_group=0)
+
+
+def opened(path: str, trusted: Sequence[int]) -> int:
+    """A descriptor of the program at a path, which root will run. PermissionError where another user than those who are trusted (user
+    numbers), or any user, may write it."""
+    program = os.open(os.path.realpath(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(program)
+        if not stat.S_ISREG(status.st_mode):
+            raise PermissionError(errno.EPERM, "is not a file")
+        if status.st_uid not in trusted:
+            raise PermissionError(errno.EPERM, f"belongs to user {status.st_uid}, neither to root nor to who called sudo")
+        if status.st_mode & stat.S_IWOTH:
+            raise PermissionError(errno.EPERM, "may be written by everybody")
+    except OSError:
+        os.close(program)
+        raise
+    return program
+
+
+def digest(program: int) -> str:
+    """The hash of what an open program holds."""
+    found, at = hashlib.sha256(), 0
+    while data := os.pread(program, 1 << 20, at):
+        found.update(data)
+        at += len(data)
+    return found.hexdigest()
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve the socket whose number is the first argument, with the command that the others are."""
+    """Serve the socket whose number is the first argument, with the program that the second is, and the command that the others are."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    Starter(socket.socket(fileno=int(arguments[0])), arguments[1:]).serve()
+    Starter(socket.socket(fileno=int(arguments[0])), int(arguments[1]), arguments[2:]).serve()
 
 
 if __name__ == "__main__":

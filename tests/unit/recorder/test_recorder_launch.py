@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -120,10 +121,8 @@ def test_words_on_standard_error_come_as_lines(kind: Any) -> None:
 
 
 def test_a_program_that_is_not_there_is_one_error(kind: Any) -> None:
-    launcher = kind(["/nowhere/iolab-probe"])
     with pytest.raises(RunError, match="can't be started"):
-        launcher.launch()
-    launcher.close()
+        kind(["/nowhere/iolab-probe"]).launch()
 
 
 def test_the_starter_starts_one_at_a_time_and_nothing_but_its_command() -> None:
@@ -141,14 +140,17 @@ def test_the_starter_starts_one_at_a_time_and_nothing_but_its_command() -> None:
     launcher.close()
 
 
-def test_the_starter_limits_starts() -> None:
-    launcher = StarterLauncher(["/nowhere/iolab-probe"])
+def test_the_starter_limits_starts(tmp_path: Path) -> None:
+    program = tmp_path / "probe"
+    program.write_bytes(b"no program")
+    program.chmod(0o755)
+    launcher = StarterLauncher([str(program)])
     said = set()
     for _ in range(25):
         with pytest.raises(RunError) as error:
             launcher.launch()
         said.add(error.value.message.rpartition(": ")[2])
-    assert said == {"No such file or directory", "too many starts within a minute"}
+    assert said == {"Exec format error", "too many starts within a minute"}
     launcher.close()
 
 
@@ -169,7 +171,7 @@ def test_a_probe_that_ignores_its_pipes_is_ended_by_the_starter(monkeypatch: pyt
 
     monkeypatch.setattr(starter, "_GRACE", 0.3)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    one = starter.Starter(theirs, ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"])
+    one = starter.Starter(theirs, os.open("/bin/sh", os.O_RDONLY), ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"])
     one._start(["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"])
     assert one._probe is not None
     pid = one._probe.pid
@@ -205,3 +207,54 @@ def test_exit_codes_become_errors(code: int | None, kind: type, words: str) -> N
     assert type(error) is kind
     assert words in str(error)
     assert str(failure(code, []))
+
+
+def test_the_program_that_was_opened_is_run_whatever_lies_at_its_path_later(tmp_path: Path) -> None:
+    program = tmp_path / "probe"
+    shutil.copy("/bin/sh", program)
+    launcher = StarterLauncher([str(program), "-c", "echo first >&2"])
+    try:
+        program.unlink()
+        program.write_text("#!/bin/sh\necho second >&2\n")
+        program.chmod(0o755)
+        probe = launcher.launch()
+        until(lambda: probe.exit_code() is not None, "its end")
+        assert probe.words() == ["first"]
+        probe.let_go()
+    finally:
+        launcher.close()
+
+
+def test_a_program_that_is_changed_in_place_is_not_run(tmp_path: Path) -> None:
+    program = tmp_path / "probe"
+    shutil.copy("/bin/sh", program)
+    launcher = StarterLauncher([str(program), "-c", "echo first >&2"])
+    try:
+        probe = launcher.launch()
+        until(lambda: probe.exit_code() is not None, "its end")
+        probe.let_go()
+        with program.open("r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"\1")
+        with pytest.raises(RunError, match="was changed since recording began"):
+            launcher.launch()
+    finally:
+        launcher.close()
+
+
+def test_only_a_program_that_nobody_else_may_write_is_run_as_root(tmp_path: Path) -> None:
+    program = tmp_path / "probe"
+    shutil.copy("/bin/sh", program)
+    program.chmod(0o777)
+    with pytest.raises(RunError, match="may be written by everybody"):
+        StarterLauncher([str(program)])
+    program.chmod(0o755)
+    if os.geteuid() == 0:
+        os.chown(program, 4321, 4321)
+        with pytest.raises(RunError, match="belongs to user 4321"):
+            StarterLauncher([str(program)])
+    with pytest.raises(RunError, match="can't be started"):
+        StarterLauncher([str(tmp_path / "nothing")])
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(RunError, match="is not a file"):
+        StarterLauncher([str(tmp_path / "pipe")])
