@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -324,6 +325,24 @@ def test_all_but_the_probe_runs_as_whoever_called_sudo(probe: Callable[..., Path
     assert [start["uid"] for start in starts(log)] == [0, 0]
     assert all(gone(start["pid"]) for start in starts(log))
     assert rows(place / "r") > 1000
+
+
+@pytest.mark.parametrize(("words", "files", "directories"), [([], 0o600, 0o700), (["--shared"], 0o644, 0o755)])
+def test_what_is_recorded_is_its_owners_alone_unless_it_is_shared(words: list[str], files: int, directories: int,
+                                                                 probe: Callable[..., Path], tmp_path: Path) -> None:
+    """Names of files below private directories, and command lines, stand in it; kept statistics too."""
+    probe(rate=1000)
+    before = os.umask(0o022)
+    try:
+        with started(*words, "-o", tmp_path / "r", "--", "sh", "-c", f"touch {tmp_path}/made; sleep 2") as process:
+            process.communicate(timeout=PATIENCE)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o644, "the command's files are its own affair"
+    found = [tmp_path / "r", *(tmp_path / "r").rglob("*")]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_file()} <= {files, 0o600}
+    assert files in {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_file()}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_dir()} == {directories}
 
 
 def test_a_directory_that_the_user_may_not_write_is_refused_though_root_might(probe: Callable[..., Path], tmp_path: Path) -> None:

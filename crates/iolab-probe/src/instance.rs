@@ -6,12 +6,17 @@ use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "iolab-";
 
-/// Start time of a process in clock ticks since boot, by which a number used again is told.
+/// Start time of a process in clock ticks since boot, by which a number used again is told; none of one that is dead, though nobody
+/// has taken note of its end yet.
 pub fn start_time(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // the name in parentheses may hold anything
     let rest = stat.rsplit_once(')')?.1;
-    rest.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = rest.split_whitespace();
+    if matches!(fields.next()?, "Z" | "X" | "x") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
 }
 
 /// An instance; dropping it removes it.

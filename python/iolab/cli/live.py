@@ -26,7 +26,7 @@ STARTS_WITHIN = 30.0
 STARTS_FAR_WITHIN = 120.0
 ENDS_WITHIN = 60.0
 
-_FORWARDED = ("words", "devices", "mounts", "host_words", "output", "budget", "keep", "keep_for", "statistics", "ring", "tracefs")
+_FORWARDED = ("words", "devices", "mounts", "host_words", "output", "budget", "keep", "keep_for", "statistics", "ring", "shared", "tracefs")
 """Parameters of `iolab record` that this command takes and hands on."""
 
 
@@ -89,6 +89,9 @@ def _command(asked: dict[str, Any]) -> list[str]:
     for each in record.params:
         value = asked.get(each.name or "")
         if each.name in _FORWARDED and isinstance(each, click.Option) and value is not None:
+            if each.is_flag:
+                words += [each.opts[0]] if value else []
+                continue
             for one in value if isinstance(value, tuple) else (value,):
                 words += [each.opts[0], str(one)]
     return [*words, *asked["words"]]

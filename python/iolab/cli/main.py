@@ -32,6 +32,7 @@ COMMANDS = {
     "keep": ("keep", "tend", "Keep statistics of a recording beyond their events: list, add, pause, drop, limits..."),
     "verify": ("verify", "tend", "Check that every file of results or a recording is what was written; repair what can be derived."),
     "rig": ("rig", "tend", "Build, start and end throw-away machines to measure on."),
+    "doctor": ("doctor", "tend", "Say what this machine can do, and what was left on it."),
     "catalog": ("catalog", "tend", "List what can be named: metrics, units, formats, gates, targets..."),
 }
 """Command to its module in `cli`, the heading it stands under, and what it does, so that `--help` loads no command."""

@@ -52,6 +52,8 @@ class _Record(click.Command):
 @click.option("--statistic", "statistics", metavar="NAME", multiple=True,
               help="Keep this statistic beyond its events (see iolab keep), in place of the default ones; 'none' for none; repeatable.")
 @click.option("--ring", metavar="SIZE", help="The kernel's buffer for each CPU, such as 64m. Default: about 2 s at 100 000 I/O a second.")
+@click.option("--clean", "cleans", is_flag=True, help="Remove what dead recorders left (tracefs instances), and record nothing.")
+@click.option("--shared", is_flag=True, help="Let other users read it, as far as the umask lets them. Default: its owner alone.")
 @click.option("-q", "--quiet", is_flag=True, help="No line a second.")
 @click.option("--stop", "ending", type=PATH, metavar="DIR", help="End the recording that is made in DIR, and do nothing else.")
 @click.option("--tracefs", type=click.Path(), metavar="DIR", hidden=True, help="Where tracefs is mounted, if elsewhere than usual.")
@@ -60,7 +62,7 @@ class _Record(click.Command):
 @click.pass_context
 def command(ctx: click.Context, words: tuple[str, ...], devices: tuple[str, ...], host_words: str, mounts: tuple[str, ...],
             duration: str | None, output: Path | None, budget: tuple[str, ...], keep: str | None, keep_for: str | None,
-            statistics: tuple[str, ...], ring: str | None, quiet: bool, ending: Path | None, study: int | None,
+            statistics: tuple[str, ...], ring: str | None, shared: bool, cleans: bool, quiet: bool, ending: Path | None, study: int | None,
             leave_out: tuple[int, ...], tracefs: str | None) -> int:
     """Record I/O as the kernel sees it: which device or file, which process, how long it took. Default: block and counters.
 
@@ -74,6 +76,8 @@ def command(ctx: click.Context, words: tuple[str, ...], devices: tuple[str, ...]
     from .record_on import Asked
 
     wanted: tuple[str, ...] = ctx.obj
+    if cleans:
+        return _clean(ctx)
     if ending is not None:
         return _stop(ctx, ending)
     if wanted and duration is not None:
@@ -84,10 +88,11 @@ def command(ctx: click.Context, words: tuple[str, ...], devices: tuple[str, ...]
                         statistics=_statistics(statistics or (("none",) if study is not None else ())))
     asked = Asked(settings, devices, mounts, None if ring is None else bytes_of(ring, "--ring"), tracefs,
                   (*leave_out, *([study] if study is not None else [])))
-    return _record(asked, host_words, output, wanted, quiet, study is not None)
+    return _record(asked, host_words, output, wanted, quiet, study is not None, shared)
 
 
-def _record(asked: Asked, host_words: str, output: Path | None, wanted: tuple[str, ...], quiet: bool, of_study: bool) -> int:
+def _record(asked: Asked, host_words: str, output: Path | None, wanted: tuple[str, ...], quiet: bool, of_study: bool,
+            shared: bool) -> int:
     import time
 
     from ..hosts.named import host_named
@@ -98,16 +103,17 @@ def _record(asked: Asked, host_words: str, output: Path | None, wanted: tuple[st
     with ready(asked, host_named(host_words)) as made:
         if wanted:
             check_program(wanted[0])
-        return _session(made, directory, wanted, quiet, {**made.origin, **({"kind": "run"} if of_study else {})})
+        return _session(made, directory, wanted, quiet, {**made.origin, **({"kind": "run"} if of_study else {})}, shared)
 
 
-def _session(made: Ready, directory: Path, wanted: tuple[str, ...], quiet: bool, origin: Mapping[str, Any]) -> int:
+def _session(made: Ready, directory: Path, wanted: tuple[str, ...], quiet: bool, origin: Mapping[str, Any],
+             shared: bool) -> int:
     from ..recorder.session import Session, check_directory
 
     check_directory(directory)
     screen = _Screen(made.settings, directory, quiet)
     session = Session(made.settings, directory, made.launcher, screen, command=wanted, origin=origin, clock=made.clock,
-                      connection=made.connection, pools=made.pools)
+                      connection=made.connection, pools=made.pools, is_shared=shared)
     before = {number: signal.signal(number, lambda *_: session.stop()) for number in (signal.SIGINT,)}
     before |= {number: signal.signal(number, lambda *_: session.stop(now=True)) for number in (signal.SIGTERM, signal.SIGHUP)
                if signal.getsignal(number) is not signal.SIG_IGN}
@@ -141,6 +147,26 @@ def _stop(ctx: click.Context, directory: Path) -> int:
     events, lost = (sum(status.get(key, {}).values()) for key in ("events", "lost"))
     say(f"{directory}: recording ended: {thousands(events)} events, {thousands(lost)} lost")
     return 0
+
+
+def _clean(ctx: click.Context) -> int:
+    """Remove the tracefs instances of dead probes."""
+    from ..errors import UsageError
+    from ..hosts.local import LocalHost
+    from ..recorder.leftovers import clean
+    from ..recorder.program import probe_path
+
+    others = [name for name in ctx.params if name != "cleans" and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
+    if others or ctx.obj:
+        raise UsageError("stands alone", where="--clean", hint="iolab record --clean")
+    removed, kept = clean(LocalHost(), str(probe_path()))
+    for name in removed:
+        say(f"removed tracefs instance {name}")
+    for name in kept:
+        say(f"{name} is in use and stays")
+    if not removed and not kept:
+        say("nothing was left")
+    return 1 if kept else 0
 
 
 class _Screen:

@@ -48,7 +48,9 @@ class Command:
     It gets SIGTERM when the recorder is killed.
     """
 
-    def __init__(self, arguments: Sequence[str]) -> None:
+    def __init__(self, arguments: Sequence[str], umask: int = -1) -> None:
+        """`umask`: that of its files; -1 for the recorder's own."""
+        self._umask = umask
         self.text = shlex.join(arguments)
         self._arguments = list(arguments)
         self._process: subprocess.Popen[bytes] | None = None
@@ -56,7 +58,7 @@ class Command:
     def start(self) -> None:
         """Start it."""
         try:
-            self._process = subprocess.Popen(self._arguments, preexec_fn=_before(os.getpid()))
+            self._process = subprocess.Popen(self._arguments, preexec_fn=_before(os.getpid()), umask=self._umask)
         except OSError as error:
             raise UsageError(f"can't be started: {error.strerror or error}", where=self._arguments[0]) from None
 

@@ -16,7 +16,7 @@ from ..clock import Clock, SystemClock
 from ..errors import IolabError, UsageError
 from ..recording.layout import is_recording
 from ..recording.lock import LOCK
-from ..recording.writer import RecordingWriter
+from ..recording.writer import RecordingWriter, keep_private
 from ..statistics import kept
 from ..statistics.kept.defaults import begin
 from .begun import begun_by
@@ -55,8 +55,11 @@ def check_directory(directory: Path) -> None:
 
 
 def open_writer(directory: Path, hello: Mapping[str, Any], retention: Retention, origin: Mapping[str, Any],
-                clock: Clock) -> RecordingWriter:
-    """The writer: of a new recording, or going on with the one that is there. `clock`: that of the machine that is recorded."""
+                clock: Clock, *, is_shared: bool = False) -> RecordingWriter:
+    """The writer: of a new recording, or going on with the one that is there. `clock`: that of the machine that is recorded.
+    is_shared: whether other users may read it, as far as the umask lets them."""
+    if directory.is_dir() and not is_shared:
+        keep_private(directory)
     limits = {"bytes": retention.bytes, "age_s": None if retention.age_s is None else round(retention.age_s)}
     sources, begun = dict(hello.get("sources", {})), begun_by(hello)
     if is_recording(directory):
@@ -64,7 +67,7 @@ def open_writer(directory: Path, hello: Mapping[str, Any], retention: Retention,
             (directory / name).unlink(missing_ok=True)
         return RecordingWriter.reopen(directory, sources=sources, retention=limits, live=True, begun=begun, system=clock)
     return RecordingWriter.create(directory, host=str(hello.get("hostname", "")), clock="realtime", origin=origin, sources=sources,
-                                  retention=limits, live=True, begun=begun, system=clock)
+                                  retention=limits, live=True, begun=begun, system=clock, mode=0o777 if is_shared else 0o700)
 
 
 def note_connection(writer: RecordingWriter, connection: Mapping[str, Any]) -> None:
@@ -87,8 +90,11 @@ class Session:
 
     def __init__(self, settings: Settings, directory: Path, launcher: Launcher, heard: Heard, *, command: Sequence[str] = (),
                  origin: Mapping[str, Any] | None = None, clock: Clock | None = None,
-                 connection: Callable[[], Mapping[str, Any]] | None = None, pools: Callable[[], Sequence[str]] | None = None) -> None:
-        """`origin`: what `recording.json` says of where it comes from, besides `kind`.
+                 connection: Callable[[], Mapping[str, Any]] | None = None, pools: Callable[[], Sequence[str]] | None = None,
+                 is_shared: bool = False) -> None:
+        """`is_shared`: see `open_writer`; names of files and command lines are nobody else's otherwise.
+
+        `origin`: what `recording.json` says of where it comes from, besides `kind`.
 
         Where another machine is recorded, `clock` has its time of day, and `connection` says how it is reached now. `pools`: see
         `pools.PoolSink.begin`; None where pools aren't asked for.
@@ -96,12 +102,14 @@ class Session:
         clock = clock or SystemClock()
         self._settings, self._heard = settings, heard
         self._writer: RecordingWriter | None = None
-        self._connection, self._pools = connection, pools
+        self._connection, self._pools, self._is_shared = connection, pools, is_shared
+        self._umask = os.umask(0o077)
+        os.umask(self._umask)
         facts = {"kind": "record", **(origin or {}), **({"command": list(command)} if command else {})}
         self._recorder = Recorder(settings, Parts(
             launcher=launcher, clock=clock, heard=heard, directory=directory, wait=wait_readable, cpu_ns=time.process_time_ns,
-            open_sink=lambda hello: self._open(open_writer(directory, hello, settings.retention, facts, clock)),
-            control=lambda: Control(directory), command=Command(command) if command else None,
+            open_sink=lambda hello: self._open(open_writer(directory, hello, settings.retention, facts, clock, is_shared=is_shared)),
+            control=lambda: Control(directory), command=Command(command, self._umask) if command else None,
             settled=lambda: os.nice(NICENESS), cpus=os.cpu_count() or 1, far=connection is not None, again=self._again))
 
     def stop(self, *, now: bool = False) -> None:
@@ -110,7 +118,13 @@ class Session:
 
     def run(self) -> Outcome:
         """Record."""
-        return self._recorder.run()
+        if self._is_shared:
+            return self._recorder.run()
+        os.umask(0o077)
+        try:
+            return self._recorder.run()
+        finally:
+            os.umask(self._umask)
 
     def _open(self, writer: RecordingWriter) -> Sink:
         self._writer = writer

@@ -40,7 +40,7 @@ class HotLog:
         self.rows = self.bytes = 0
         self.broken = False
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
         self._sink = io.BytesIO()
         self._stream = pa.ipc.new_stream(self._sink, schema)
 

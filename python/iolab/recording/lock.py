@@ -18,6 +18,7 @@ from typing import IO
 
 from ..errors import ResultsError
 from ..files import open_for_writing
+from .holder import holder_of
 from .layout import telling
 
 LOCK = "lock"
@@ -46,8 +47,9 @@ def take_lock(directory: Path) -> IO[str]:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         with file:
-            holder = read(file.fileno()).pid
-        by = f" by process {holder}" if holder else ""
+            said = read(file.fileno()).pid
+            holder = holder_of(file.fileno()) or (f"process {said}" if said else "")
+        by = f" by {holder}" if holder else ""
         raise ResultsError(f"is being recorded{by}", where=directory, hint="stop that, or choose another directory") from None
     return file
 

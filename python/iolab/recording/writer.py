@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import stat
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -55,6 +57,14 @@ class _Retired:
     losses: list[Mapping[str, Any]] = field(default_factory=list)
 
 
+def keep_private(directory: Path) -> None:
+    """Let nobody but its owner into a directory that is one's own."""
+    with telling(directory, "keep it from other users"):
+        status = directory.stat()
+        if status.st_uid == os.geteuid() and status.st_mode & 0o077:
+            directory.chmod(stat.S_IMODE(status.st_mode) & ~0o077)
+
+
 class RecordingWriter:
     """Writes a recording; made by `create` or `reopen`, ended by `close`, or used as a context manager.
 
@@ -83,21 +93,22 @@ class RecordingWriter:
     @classmethod
     def create(cls, path: Path, *, host: str, clock: ClockKind, origin: Mapping[str, Any], sources: Mapping[str, Any] | None = None,
                retention: Mapping[str, int | None] | None = None, live: bool | None = None, begun: Begun | None = None,
-               system: Clock | None = None) -> RecordingWriter:
+               system: Clock | None = None, mode: int = 0o700) -> RecordingWriter:
         """A new recording in an empty or absent directory.
 
         Args:
             clock: what times mean: "realtime" or "trace". origin: its kind ("record", "import", "run") and what else is known.
             retention: limits `bytes` and `age_s` beyond which the oldest segments go.
             live: whether something is recorded while time passes, so that time without a writer is a gap. Default: by the origin.
-            begun: when that began; default: now.
+            begun: when that began; default: now. mode: of the directory: what is in it tells names of files and command lines.
         ResultsError where there is a recording already, something else, or no permission.
         """
         system = system or SystemClock()
         if is_recording(path):
             raise ResultsError("holds a recording already", where=path, hint="choose another directory, or add to it by recording there")
         with telling(path, "make a recording here"):
-            path.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=mode, exist_ok=True)
             if any(each.name != LOCK for each in path.iterdir()):
                 raise ResultsError("is not empty and holds no recording", where=path, hint="choose another directory")
         facts = Facts(host, clock, dict(origin), dict(sources or {}), {"bytes": None, "age_s": None, **(retention or {})})

@@ -33,7 +33,7 @@ from .zpool_pool import remove as remove_pools
 SUFFIX = ".made"
 IMAGES = "disk-"
 """Backing files of loop devices are `disk-0.img`, `disk-1.img`... in a directory that iolab made."""
-_MARK = ".iolab-"
+MARK = ".iolab-"
 """Before a token: the entry by which a directory is known as made by the study that has the token on record."""
 _ELSEWHERE = re.compile(r"/(?:[^/]+/)*iolab-[0-9a-f]{12}")
 """Paths of directories that are made outside of the results."""
@@ -56,7 +56,7 @@ class Made:
         """
         token = self._note("directory", path=self._relative(path))
         host.make_directory(path)
-        host.make_directory(f"{path}/{_MARK}{token}")
+        host.make_directory(f"{path}/{MARK}{token}")
 
     def note_mount(self, path: str, sources: Sequence[str]) -> None:
         """Record what is about to be mounted, below a directory that was made. Raises OSError."""
@@ -142,7 +142,7 @@ class Made:
                 return ""
         except OSError as error:
             return f"it can't be read: {error.strerror or error}"
-        if re.fullmatch("[0-9a-f]{32}", token) and host.is_directory(f"{path}/{_MARK}{token}"):
+        if re.fullmatch("[0-9a-f]{32}", token) and host.is_directory(f"{path}/{MARK}{token}"):
             return ""
         return f"it does not bear the mark that {self._path} has on record; remove it yourself where it is yours"
 

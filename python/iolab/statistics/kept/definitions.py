@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ...errors import ResultsError
-from ...files import open_for_writing, read_regular
+from ...files import read_regular
+from ...recording.holder import short_lock
 from ...recording.layout import telling, write_json
 from ...recording.lines import holds, signed
 from ..intervals import SECOND
@@ -183,14 +182,10 @@ def change(directory: Path, how: Callable[[Definitions], Definitions]) -> Defini
 
     with telling(directory / DEFINITIONS, "change what is kept"):
         (directory / LOCK).parent.mkdir(exist_ok=True)
-        lock = open_for_writing(directory / LOCK, os.O_RDWR | os.O_CREAT, mode=0o644)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with short_lock(directory / LOCK):
             before = read_definitions(directory) or definitions_of(directory)
             after = how(before)
             if after != before or not before.revision:
                 after = replace(after, revision=before.revision + 1)
                 write_json(directory / DEFINITIONS, signed(after.as_json()))
             return after
-        finally:
-            os.close(lock)

@@ -1,0 +1,53 @@
+"""What dead probes left on this machine: tracefs instances, whose rings hold memory and whose tracepoints cost every call something."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import RunError
+from ..hosts.base import Host
+from .program import failure
+
+
+@dataclass(frozen=True)
+class Instances:
+    """Names of tracefs instances that probes made: of dead ones, and of those that live."""
+
+    dead: Sequence[str]
+    alive: Sequence[str]
+
+
+def check(host: Host, probe: str) -> dict[str, Any]:
+    """What the probe says of a machine: `sources` with `available` and `words`, `tracefs`, `root`, `instances`. RunError where it can't."""
+    return _asked(host, probe, "--check")
+
+
+def instances_of(check: Mapping[str, Any]) -> Instances:
+    """Those of a check; none where it tells of none, as without root."""
+    found = check.get("instances")
+    names = found if isinstance(found, dict) else {}
+    return Instances(*([str(each) for each in names.get(key, ()) if isinstance(each, str)] for key in ("dead", "alive")))
+
+
+def clean(host: Host, probe: str) -> tuple[list[str], list[str]]:
+    """Remove the instances of dead probes. Returns names of those that went, and of those that the kernel keeps, as they are in use.
+    RunError where the probe can't be run."""
+    found = _asked(host, probe, "--clean")
+    removed, kept = ([str(each) for each in found.get(key, ())] for key in ("removed", "kept"))
+    return removed, kept
+
+
+def _asked(host: Host, probe: str, word: str) -> dict[str, Any]:
+    done = host.run([probe, word])
+    if done.exit_code:
+        raise failure(done.exit_code, done.stderr.splitlines())
+    try:
+        found = json.loads(done.stdout)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise RunError(f"what the probe says to {word} is not understood", where=probe, hint="run 'make setup', it builds both")
+    return found

@@ -1,0 +1,90 @@
+"""`iolab doctor` and `iolab record --clean`: what this machine can do, and what dead recorders left on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab.cli.main import run
+from iolab.recorder.leftovers import instances_of
+from support.probe import Probe, need_probe, need_tracing
+from support.probe import instances_of as made_by
+from support.waiting import PATIENCE, gone, until
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    run(["doctor", "--format", "json", *words])
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_each_check_says_what_was_found_and_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    need_probe()
+    found = told(capsys)
+    assert (found["schema"], found["kind"]) == (1, "doctor")
+    assert [each["name"] for each in found["checks"]] == ["fio", "probe", "record block", "record counters", "record syscall"]
+    assert all(each["found"] for each in found["checks"])
+    assert all(bool(each["remedy"]) is False for each in found["checks"] if each["ok"])
+    assert run(["doctor"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) >= 6
+
+
+def test_without_a_probe_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("IOLAB_PROBE", "/nowhere/probe")
+    found = told(capsys)
+    [probe] = [each for each in found["checks"] if each["name"] == "probe"]
+    assert (probe["ok"], "not built" in probe["found"]) == (False, True)
+
+
+@pytest.mark.parametrize("said", [b"[]", b"nothing", b'{"instances": 5}', b'{"instances": {"dead": [1]}, "sources": 7}'])
+def test_a_probe_that_says_nonsense_is_no_traceback(said: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
+    probe = tmp_path / "probe"
+    probe.write_bytes(b"#!/bin/sh\ncat << 'END'\n" + said + b"\nEND\n")
+    probe.chmod(0o755)
+    monkeypatch.setenv("IOLAB_PROBE", str(probe))
+    assert [each for each in told(capsys)["leftovers"] if each["kind"] == "tracefs-instance"] == []
+
+
+def test_names_of_instances_are_taken_as_they_are() -> None:
+    found = instances_of({"instances": {"dead": ["iolab-1-2-block", 5], "alive": []}})
+    assert (list(found.dead), list(found.alive)) == (["iolab-1-2-block"], [])
+
+
+def test_clean_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["record", "--clean", "--duration", "1s"]) == 2
+    assert "--clean: stands alone" in capsys.readouterr().err
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("words", [["doctor", "--clean"], ["record", "--clean"]])
+def test_what_a_killed_recorder_and_its_killed_probe_left_is_removed(words: list[str], tmp_path: Path,
+                                                                      capsys: pytest.CaptureFixture[str]) -> None:
+    need_tracing()
+    living = Probe.start("--source", "block")
+    try:
+        command = [sys.executable, "-m", "iolab.cli", "record", "block", "-o", str(tmp_path / "r"), "--quiet"]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as recorder:
+            children = Path(f"/proc/{recorder.pid}/task/{recorder.pid}/children")
+            pid = until(lambda: next((int(word) for word in children.read_text().split() if made_by(int(word))), 0), "the probe")
+            os.kill(pid, signal.SIGKILL)
+            recorder.kill()
+        assert gone(pid)
+        # the recorder may have been about to begin another
+        left = made_by(pid)
+        assert left
+        assert {each["name"] for each in told(capsys)["leftovers"]} >= set(left)
+        done = subprocess.run([sys.executable, "-m", "iolab.cli", *words], capture_output=True, text=True, check=False, timeout=PATIENCE)
+        assert done.returncode == 0, done.stderr
+        assert left[0] in done.stdout + done.stderr
+        assert made_by(pid) == []
+        assert len(made_by(living.process.pid)) == 1, "that of a living probe stays"
+    finally:
+        assert living.stop() == 0
