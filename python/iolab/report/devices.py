@@ -43,7 +43,8 @@ def _known(facts: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     for one in (facts, *asked(facts)):
         for part in ("block_devices", "devices"):
             table = one.get(part)
-            known |= {name: {**each, **known.get(name, {})} for name, each in table.items()} if isinstance(table, Mapping) else {}
+            tables = table.items() if isinstance(table, Mapping) else ()
+            known |= {name: {**each, **known.get(name, {})} for name, each in tables if isinstance(each, Mapping)}
     return known
 
 

@@ -43,6 +43,9 @@ OWN_FILES = {PLAN_FILE, ENVIRONMENT_FILE, TARGET_FILE, IO_LOG_FILE, PICTURE_READ
 _WORDS = (".err", "stderr.txt", "stdout.txt", "command.txt", "dmesg.txt", "hooks.jsonl", ".fio")
 """Ends of names of files that tell of a run in words."""
 
+_IO_LOG_KINDS: Mapping[str, type] = {"recording": str, "label": str, "problem": str, "events": dict, "latency": dict}
+"""What the fields of `log_ios.json` hold; one that holds anything else is left out."""
+
 _KINDS: Mapping[str, Any] = {
     **dict.fromkeys(("run", "variant", "status", "host"), str),
     **dict.fromkeys(("jobs", "depth", "runtime", "ramp", "offered_iops"), int | float | None), "exit_code": int | None,
@@ -209,7 +212,12 @@ def read_environment(directory: Path, files: Files = None) -> dict[str, Any]:
 def read_io_log(run_dir: Path, files: Files = None) -> dict[str, Any]:
     """`log_ios.json` of a run: `recording` (below the results), `label` of its mark there, `events` and `latency` percentiles by operation,
     or the `problem`; empty where there is none or it is damaged."""
-    return read_document(run_dir, IO_LOG_FILE, files)
+    found = read_document(run_dir, IO_LOG_FILE, files)
+    known: dict[str, Any] = {name: each for name, each in found.items() if isinstance(each, _IO_LOG_KINDS.get(name, object))}
+    for name, kind in (("events", int), ("latency", dict)):
+        if name in known:
+            known[name] = {key: value for key, value in known[name].items() if isinstance(value, kind)}
+    return known
 
 
 def read_document(directory: Path, name: str, files: Files = None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from iolab.cli.main import run
 from iolab.results.cache import FILE as OBSERVATIONS
 from iolab.results.cache import LIST
 from iolab.results.cache_details import HISTOGRAMS, SERIES
-from iolab.results.evidence import RUNS
+from iolab.results.evidence import OWN_FILES, PLAN_FILE, RUNS, read_plan, run_directories, write_plan
 from iolab.results.foreign import import_tree
 from iolab.results.verify import verify_results
 from support.fio_files import job, output
@@ -162,3 +162,33 @@ def test_special_and_endless_files_are_refused_or_told_at_once(name: str, kind: 
     assert said.count("\n") <= 1 or code == 0
     if not code and name in ("run.json", "fio.json"):
         assert found[0]["runs"][0]["verdict"]["level"] == "INVALID"
+
+
+ODD: tuple[Any, ...] = (None, 3, "x", [], [1], {}, {"a": 1}, {"a": {"b": [1, {"c": None}]}}, True, -1, "\x1b[2J")
+FIELDS = ("memory_bytes", "cpus", "temperatures_celsius", "block_devices", "devices", "controllers", "targets", "tools", "revisions",
+          "module_parameters", "written_bytes", "taken_bytes", "fill", "kind", "version", "recording", "label", "events", "latency",
+          "problem", "read", "write", "properties", "status")
+
+
+def nonsense(chance: random.Random, depth: int = 0) -> Any:
+    """A value of any kind, or an object of some."""
+    if depth > 2 or chance.random() < 0.5:
+        return chance.choice(ODD)
+    return {chance.choice(FIELDS): nonsense(chance, depth + 1) for _ in range(4)}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_facts_of_any_kind_are_read_or_left_out(seed: int, results: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Well-formed JSON with digests that agree: somebody may have written it so."""
+    chance = random.Random(seed)
+    for place in (results, *run_directories(results)):
+        for name in sorted(OWN_FILES - {PLAN_FILE}):
+            facts = {field: nonsense(chance) for field in FIELDS}
+            document = {"schema": 1, "fingerprint": nonsense(chance), "facts": chance.choice([nonsense(chance), facts]), **facts}
+            (place / name).write_text(json.dumps(document))
+        if place != results:
+            write_plan(place, read_plan(place), durable=False)
+    for words in (["show", str(results)], ["show", str(results), "--format", "json"], ["compare", str(results)],
+                  ["report", str(results), "-o", str(tmp_path / "report.html")]):
+        capfd.readouterr()
+        assert run(words) == 0, capfd.readouterr().err
