@@ -66,7 +66,7 @@ def damaged_lists(directory: Path, facts: Facts) -> Iterator[Damage]:
     if told.is_damaged:
         yield Damage(LOCK, "damaged", "it doesn't say any more until when everything is there")
     elif facts.is_signed and not (directory / LOCK).exists():
-        yield Damage(LOCK, "missing", "nothing says until when everything is there")
+        yield Damage(LOCK, "missing", "it is missing: nothing says until when everything is there")
     for name in GROWING:
         least = told.sizes.get(name, 0)
         size = _size(directory / name)
@@ -74,7 +74,7 @@ def damaged_lists(directory: Path, facts: Facts) -> Iterator[Damage]:
             if least and _is_still_told(directory, name):
                 yield Damage(name, "missing", f"{least} bytes of lines were written")
             elif name == SEGMENTS and facts.is_signed and any(sealed_numbers(directory / kind) for kind in KINDS) and not told.sizes:
-                yield Damage(name, "missing", "nothing says which segments there were")
+                yield Damage(name, "missing", "it is missing: nothing says which segments there were")
             continue
         if size < least and _is_still_told(directory, name):
             yield Damage(name, "damaged", f"it has {size} bytes, {least} were written")
