@@ -116,11 +116,14 @@ def damaged(directory: Path) -> list[tuple[Path, str]]:
         return []
     found = [(directory / name, "it is missing: what was kept can't be asked") for name in (DEFINITIONS, STATE) if not there[name]]
     state = None
-    try:
-        read_definitions(directory)
-        state = read_state(directory)
-    except ResultsError as error:
-        found.append((error.where if isinstance(error.where, Path) else directory, f"what was kept can't be asked: {error.message}"))
+    for name in (DEFINITIONS, STATE):
+        try:
+            if name == STATE:
+                state = read_state(directory)
+            else:
+                read_definitions(directory)
+        except ResultsError as error:
+            found.append((directory / name, f"what was kept can't be asked: {error.message}"))
     if not there[LIST]:
         # an older iolab had none
         is_ours = state is not None and state.is_signed and any(each.segments for each in state.statistics.values())
