@@ -21,16 +21,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from iolab.recording.facts import read_facts
-from iolab.recording.schema import EVENTS
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.cells import lower_bounds
-from iolab.statistics.intervals import SECOND
+from iolab.recording.base.metadata import read_facts
+from iolab.recording.base.schema import EVENTS
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.engine.cells import lower_bounds
 from iolab.statistics.kept import definitions, manage, tables
-from iolab.statistics.kept.forms import BITS
-from iolab.statistics.kept.merging import Merger
-from iolab.statistics.kept.places import TIERS, files, folder_name, path_of
+from iolab.statistics.kept.compaction import Merger
+from iolab.statistics.kept.paths import TIERS, files, folder_name, path_of
 from iolab.statistics.kept.state import Kept, State
+from iolab.statistics.kept.storage_kind import BITS
+from iolab.statistics.language.intervals import SECOND
 
 HOURS = int(os.environ.get("IOLAB_BENCH_HOURS", "24"))
 RATE = int(os.environ.get("IOLAB_BENCH_RATE", "2000"))
@@ -47,8 +47,8 @@ LOADS = {
 _ASK = """
 import json, sys, time
 from pathlib import Path
-from iolab.recording.recording import Recording
-from iolab.statistics.query import query
+from iolab.recording.read.recording import Recording
+from iolab.statistics.ask.query import query
 import duckdb, pyarrow.parquet
 recording = Recording(Path(sys.argv[1]))
 begin = time.perf_counter()

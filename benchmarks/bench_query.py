@@ -22,11 +22,11 @@ import pyarrow as pa
 from bench_heatmap import write_log
 from pairs import paired
 
-from iolab.recording.grids import LogLinear
-from iolab.recording.schema import EVENTS
-from iolab.recording.trace import Trace
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.cells import bucket_of
+from iolab.recording.base.grids import LogLinear
+from iolab.recording.base.schema import EVENTS
+from iolab.recording.read.trace import Trace
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.engine.cells import bucket_of
 
 MILLIONS = max(1, int(os.environ.get("IOLAB_BENCH_EVENTS", "100000000")) // 1_000_000)
 LINES = int(os.environ.get("IOLAB_BENCH_LINES", "5000000"))
@@ -36,11 +36,11 @@ START_NS = 1_700_000_000_000_000_000
 ASK = """
 import sys, time
 import numpy
-from iolab.recording.conditions import parse_where
+from iolab.recording.base.conditions import parse_where
 start, spent = time.perf_counter(), time.process_time()
 from pathlib import Path
-from iolab.recording.recording import Recording
-from iolab.statistics.query import heat, query
+from iolab.recording.read.recording import Recording
+from iolab.statistics.ask.query import heat, query
 recording = Recording(Path(sys.argv[1]))
 {question}
 print(time.perf_counter() - start, time.process_time() - spent, total)
@@ -74,7 +74,7 @@ DRILL_DOWN = {
     f"drill-down of three levels, latency map, the last {DRILLED} M events":
         "total = query(recording, 'io.ops[op=write][process=fio][size=8KiB][latency]', from_ns=FROM).events",
     f"who is in a rectangle, against the last {DRILLED} M events":
-        "from iolab.statistics.who import Rectangle, who; "
+        "from iolab.statistics.ask.attribution import Rectangle, who; "
         "found = who(recording, 'latency', Rectangle(low=10**6), around=(FROM, None)); total = found.inside + found.outside",
 }
 

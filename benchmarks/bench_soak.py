@@ -31,9 +31,9 @@ from urllib.parse import urlencode
 import pyarrow.parquet as pq
 from surroundings import begin_recording, device, load, measured, memory, missing, probe_of, serve, status, until
 
-from iolab.recording.recording import Recording
+from iolab.recording.read.recording import Recording
 from iolab.statistics.kept import manage
-from iolab.statistics.kept.places import TIERS, files, folder_name
+from iolab.statistics.kept.paths import TIERS, files, folder_name
 
 SECONDS = float(os.environ.get("IOLAB_BENCH_SECONDS", "3600"))
 RATE = int(os.environ.get("IOLAB_BENCH_RATE", "10000"))

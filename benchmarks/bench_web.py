@@ -29,8 +29,8 @@ import pyarrow as pa
 from surroundings import serve
 
 from iolab import _core
-from iolab.recording.schema import EVENTS
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.base.schema import EVENTS
+from iolab.recording.write.writer import RecordingWriter
 
 SECONDS = float(os.environ.get("IOLAB_BENCH_SECONDS", "5"))
 CHROMIUM = Path("/usr/bin/chromium")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from iolab.report import schema as report_schema
-from iolab.results.manifest import Manifest
-from iolab.server import openapi
+from iolab.report.model import schema as report_schema
+from iolab.results.evidence.manifest import Manifest
+from iolab.server.http import openapi
 from iolab.study import schema as study_schema
 
 

@@ -18,17 +18,17 @@ from iolab.charts.model import Chart
 from iolab.charts.over_load import over_load
 from iolab.charts.series import series
 from iolab.compare.axes import level_text
-from iolab.compare.beside import Published
 from iolab.compare.compare import compare
+from iolab.compare.published import Published
 from iolab.heatmap.figure import panels
 from iolab.heatmap.model import View
 from iolab.heatmap.svg import LAYOUT, svg
 from iolab.heatmap.theme import LIGHT
-from iolab.report.vdev_maps import KINDS, maps_of
-from iolab.results.marks import seconds_of
-from iolab.results.model import Run
-from iolab.results.open import Results
-from iolab.results.target_metrics import read_target
+from iolab.report.sections.vdev_maps import KINDS, maps_of
+from iolab.results.evidence.marks import seconds_of
+from iolab.results.evidence.model import Run
+from iolab.results.facts.target_metrics import read_target
+from iolab.results.open.results import Results
 from iolab.units import format_quantity
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -15,7 +15,7 @@ from ._core import version as _version
 __version__ = _version()
 
 if TYPE_CHECKING:
-    from .api import open as open
+    from .api import open
 
 __all__ = ["__version__", "open"]
 

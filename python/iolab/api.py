@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import UsageError
-from .results.manifest import FILE
-from .results.open import Progress, Results
-from .texts import html_table, visible
+from .results.evidence.manifest import FILE
+from .results.open.results import Progress, Results
+from .untrusted_text import html_table, visible
 
 if TYPE_CHECKING:
     from .charts.book import ChartBook
     from .compare.axes import Where
     from .compare.model import Comparison
-    from .recording.counts import HeatCounts, Weight
-    from .recording.recording import Recording
-    from .recording.trace import Trace
-    from .statistics.answers import Answer
+    from .recording.base.counts import HeatCounts, Weight
+    from .recording.read.recording import Recording
+    from .recording.read.trace import Trace
+    from .statistics.answers.answers import Answer
 
 Names = str | Sequence[str] | None
 Moment = str | int | None
@@ -75,7 +75,7 @@ class Events:
         return html_table(f"{name} {self.path.name}", ("", ""), rows)
 
     def _facts(self) -> tuple[str, list[tuple[str, str]]]:
-        from .recording.trace import Trace
+        from .recording.read.trace import Trace
 
         if isinstance(self._held, Trace):
             summary = self._held.summary()
@@ -91,8 +91,8 @@ class Events:
 
         `where` is what `--where` takes: "op=write,device=sda", or a list of such. `interval` is a length like "1s", or ns.
         """
-        from .recording.conditions import parse_where
-        from .statistics.query import heat
+        from .recording.base.conditions import parse_where
+        from .statistics.ask.query import heat
 
         from_ns, until_ns = self._span(from_, to)
         counts = heat(self._held, y, where=parse_where(_listed(where) or []), from_ns=from_ns, until_ns=until_ns,
@@ -102,17 +102,17 @@ class Events:
     def query(self, statistic: str, *, from_: Moment = None, to: Moment = None, interval: str | int | None = None, columns: int = 400,
               source: str | None = None) -> Answer:
         """The answer to a statistic such as "io.ops[op=write][process]": a Series, a Stack, or the counts of a heat map."""
-        from .statistics.query import query
+        from .statistics.ask.query import query
 
         from_ns, until_ns = self._span(from_, to)
         return query(self._held, statistic, from_ns=from_ns, until_ns=until_ns, interval_ns=_length(interval), columns=columns,
                      source=source)
 
     def _span(self, start: Moment, end: Moment) -> tuple[int | None, int | None]:
-        from .recording.trace import Trace
-        from .statistics.kept.answering import span_of
-        from .statistics.of_traces import bounds
-        from .statistics.times import parse_moment
+        from .recording.read.trace import Trace
+        from .statistics.kept.answer import span_of
+        from .statistics.language.times import parse_moment
+        from .statistics.tiers.trace_tier import bounds
 
         if not isinstance(start, str) and not isinstance(end, str):
             return start, end
@@ -150,9 +150,9 @@ def open(path: str | Path, *others: str | Path, progress: Progress | None = None
 
     Raises ResultsError or FormatError for what is there but none of these, UsageError for what isn't there.
     """
-    from .recording.layout import is_recording
-    from .recording.opened import open_events
-    from .recording.trace import Trace
+    from .recording.base.layout import is_recording
+    from .recording.read.open import open_events
+    from .recording.read.trace import Trace
 
     place = Path(path)
     if others:
@@ -191,7 +191,7 @@ def _open_files(files: Sequence[Path], progress: Progress | None) -> Opened:
     import shutil
     import tempfile
 
-    from .results.foreign import import_files
+    from .results.imports.tree import import_files
 
     directory = Path(tempfile.mkdtemp(prefix="iolab-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
@@ -200,7 +200,7 @@ def _open_files(files: Sequence[Path], progress: Progress | None) -> Opened:
 
 
 def _length(interval: str | int | None) -> int | None:
-    from .statistics.times import parse_duration
+    from .statistics.language.times import parse_duration
 
     return parse_duration(interval) if isinstance(interval, str) else interval
 

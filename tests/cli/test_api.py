@@ -9,7 +9,7 @@ import pytest
 import iolab
 from iolab.api import Opened
 from iolab.errors import UsageError
-from iolab.results.published import import_table
+from iolab.results.imports.table import import_table
 
 
 @pytest.fixture(scope="module")

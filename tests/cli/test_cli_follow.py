@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.answers import Series
-from iolab.statistics.query import query
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series
+from iolab.statistics.ask.query import query
 from support.recordings import SECOND, events
 from support.waiting import PATIENCE
 

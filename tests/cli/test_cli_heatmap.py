@@ -106,7 +106,7 @@ def test_two_traces_on_one_scale(trace: Path, tmp_path: Path, capsys: pytest.Cap
 
 def test_a_page_holds_what_it_needs(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from iolab.errors import IolabError
-    from iolab.report.html import bundle_file
+    from iolab.report.page.html import bundle_file
 
     try:
         bundle_file("heatmap.js")

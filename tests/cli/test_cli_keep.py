@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, samples
 from support.waiting import PATIENCE, recorded_events, until
 
@@ -186,7 +186,7 @@ def test_on_a_recording_that_is_being_made(recording: Callable[..., tuple[Path, 
     rows = listed(path, capsys)
     assert sum(each["rows"] for each in rows["io.ops[op]"]["tiers"]) > 0
     from iolab.statistics.kept import tables
-    from iolab.statistics.kept.places import TIERS, files, folder_name
+    from iolab.statistics.kept.paths import TIERS, files, folder_name
 
     kept = [tables.read(each.path).table for each in files(path, TIERS[0], folder_name("io.ops[op]"))]
     recorded = sum(sum(segment.sources.values()) for segment in Recording(path).segments())
@@ -215,7 +215,7 @@ def test_a_recorder_that_is_killed_loses_nothing_that_was_sealed(recording: Call
     path, child = recording("--duration", "2s")
     assert child.wait(PATIENCE) == 0
     from iolab.statistics.kept import tables
-    from iolab.statistics.kept.places import TIERS, files, folder_name
+    from iolab.statistics.kept.paths import TIERS, files, folder_name
 
     kept = [tables.read(each.path).table for each in files(path, TIERS[0], folder_name("io.ops[op]"))]
     recorded = sum(sum(segment.sources.values()) for segment in Recording(path).segments())

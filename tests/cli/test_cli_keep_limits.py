@@ -10,8 +10,8 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.recorder.control import say
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
 from support.made_up import as_root, made_up_probe, recording_itself
 from support.recordings import START, events
 from support.waiting import PATIENCE, recorded_events, until

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +65,7 @@ def test_what_went_wrong_shows_in_the_exit_code_though_nobody_reads_it(tmp_path:
 CALLS = """
 import os, sys
 from iolab.cli import main
-from iolab.cli.telling import redraw, say
+from iolab.cli.output import redraw, say
 class Group:
     def main(self, **_):
         redraw('a line') if {tty} else say('a line')

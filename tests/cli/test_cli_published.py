@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
-from iolab.compare.beside import Published
+from iolab.compare.published import Published
 from iolab.report.assemble import assemble
-from iolab.results.open import Results
+from iolab.results.open.results import Results
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ import iolab
 from iolab.api import Events
 from iolab.cli.main import run
 from iolab.clock import FakeClock
-from iolab.recording.ingest import ingest
-from iolab.recording.trace import Trace
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.read.trace import Trace
+from iolab.recording.write.ingest import ingest
+from iolab.recording.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 
@@ -148,7 +148,7 @@ def test_heatmaps_of_a_recording(trace: Path, recording: Path, tmp_path: Path, c
 
 def test_a_page_of_a_recording_says_whose(recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from iolab.errors import IolabError
-    from iolab.report.html import bundle_file
+    from iolab.report.page.html import bundle_file
 
     try:
         bundle_file("heatmap.js")
@@ -160,9 +160,9 @@ def test_a_page_of_a_recording_says_whose(recording: Path, tmp_path: Path, capsy
 
 
 def test_whose_adds_up(recording: Path) -> None:
-    from iolab.recording.recording import Recording
-    from iolab.statistics.breakdown import dimensions_of
-    from iolab.statistics.query import heat
+    from iolab.recording.read.recording import Recording
+    from iolab.statistics.ask.breakdown import dimensions_of
+    from iolab.statistics.ask.query import heat
 
     whole = heat(Recording(recording), "latency", interval_ns=10**9)
     found, left = dimensions_of([Recording(recording)], whole, lambda each, where: heat(each, "latency", where=where, interval_ns=10**9))

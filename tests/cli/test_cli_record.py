@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
 from support.waiting import PATIENCE, gone, recorded_events, until, up_to_date
 
 FRAMES = Path(__file__).parents[1] / "support/frames.py"

@@ -14,7 +14,7 @@ import pytest
 
 import iolab
 from iolab.cli.main import run
-from iolab.results.manifest import read_manifest
+from iolab.results.evidence.manifest import read_manifest
 from support.disks import need_loops
 from support.waiting import PATIENCE
 

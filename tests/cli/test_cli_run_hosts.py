@@ -9,9 +9,9 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.clock import FakeClock
-from iolab.hosts.fake import FakeHost
-from iolab.results.evidence import read_plan, run_directories
-from iolab.results.hosts import host_words
+from iolab.hosts.kinds.fake import FakeHost
+from iolab.results.evidence.files import read_plan, run_directories
+from iolab.results.open.multi_host import host_words
 from support.acting import fake_host, study_text
 
 RUNS = 8
@@ -28,7 +28,7 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeH
         host.name = word
         if word != "local":
             host.words = word  # type: ignore[attr-defined]
-    monkeypatch.setattr("iolab.hosts.named.host_named", found.__getitem__)
+    monkeypatch.setattr("iolab.hosts.kinds.parse.host_named", found.__getitem__)
     return found
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.clock import FakeClock
-from iolab.recording.schema import SAMPLES
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.catalogue import CATALOGUE
+from iolab.recording.base.schema import SAMPLES
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.language.catalogue import CATALOGUE
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND

@@ -16,8 +16,8 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.clock import FakeClock
-from iolab.recording.schema import EVENTS
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.base.schema import EVENTS
+from iolab.recording.write.writer import RecordingWriter
 from support.recordings import START, events
 
 EVIL = "bl\x1b[32mock\x9b2J\u202e"

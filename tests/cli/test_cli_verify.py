@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.layout import SEGMENTS, map_file, sealed_file
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.base.layout import SEGMENTS, map_file, sealed_file
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 

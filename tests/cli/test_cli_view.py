@@ -20,9 +20,9 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.errors import IolabError
-from iolab.recording.recording import Recording
-from iolab.report.html import bundle_file
-from iolab.server import commands
+from iolab.recording.read.recording import Recording
+from iolab.report.page.html import bundle_file
+from iolab.server.alerts import commands
 from support.waiting import PATIENCE, recorded_events, until
 
 FRAMES = Path(__file__).parents[1] / "support/frames.py"

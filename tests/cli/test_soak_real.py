@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import IolabError
-from iolab.report.html import bundle_file
+from iolab.report.page.html import bundle_file
 from support.disks import need_loops
 from support.probe import need_tracing
 

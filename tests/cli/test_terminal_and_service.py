@@ -13,14 +13,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from iolab.cli.main import run
-from iolab.recording.recording import Recording
-from iolab.recording.schema import SAMPLES
-from iolab.recording.writer import RecordingWriter
-from iolab.server.app import application
-from iolab.server.guard import Door
-from iolab.server.store import Store
-from iolab.statistics.available import available
-from iolab.statistics.catalogue import CATALOGUE
+from iolab.recording.base.schema import SAMPLES
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.server.base.store import Store
+from iolab.server.http.access import Door
+from iolab.server.http.app import application
+from iolab.statistics.ask.available import available
+from iolab.statistics.language.catalogue import CATALOGUE
 from support.recordings import SECOND, START, events
 from support.service import TOKEN
 

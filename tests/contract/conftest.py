@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from iolab.hosts.ssh import SshOptions
+from iolab.hosts.ssh.host import SshOptions
 from support.sshd import sshd
 
 

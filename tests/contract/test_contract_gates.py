@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from iolab import registry
-from iolab.results.derive import derive
-from iolab.results.facts import RunFacts
-from iolab.results.model import RunPlan
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.model import RunPlan
+from iolab.results.facts.run_facts import RunFacts
 from iolab.verdict import Level, Reason
 from support.fio_files import idle, iostat, job, output, write_run
 
@@ -47,7 +47,7 @@ def facts(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     write_run(tmp_path, text, plan=PLANS[plan], **files)
     seen: list[RunFacts] = []
     capture: Callable[[RunFacts], list[Reason]] = lambda facts: seen.append(facts) or []  # type: ignore[func-returns-value]  # noqa: E731
-    monkeypatch.setattr("iolab.results.derive.judge", capture)
+    monkeypatch.setattr("iolab.results.derive.derive.judge", capture)
     derive(tmp_path, PLANS[plan])
     return seen[0]
 

@@ -13,11 +13,11 @@ import pytest
 from iolab import registry
 from iolab.clock import Clock, FakeClock, SystemClock
 from iolab.errors import RunError
-from iolab.hosts.base import Completed, Host, need, text_or_none
-from iolab.hosts.fake import FakeHost, FakeProgram
-from iolab.hosts.local import LocalHost
-from iolab.hosts.rig import RigHost, RigOptions
-from iolab.hosts.ssh import SshHost
+from iolab.hosts.base.host import Completed, Host, need, text_or_none
+from iolab.hosts.kinds.fake import FakeHost, FakeProgram
+from iolab.hosts.kinds.local import LocalHost
+from iolab.hosts.kinds.rig import RigHost, RigOptions
+from iolab.hosts.ssh.host import SshHost
 from support.waiting import PATIENCE, until
 
 PYTHON = Path(sys.executable).name

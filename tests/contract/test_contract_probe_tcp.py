@@ -10,10 +10,10 @@ import pytest
 
 from iolab.recorder.intake import Intake
 from iolab.recorder.status import Status
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.answers import Stack
-from iolab.statistics.query import query
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Stack
+from iolab.statistics.ask.query import query
 from support.probe import Probe
 
 NEAR, FAR = "127.23.45.68", "127.23.45.67"

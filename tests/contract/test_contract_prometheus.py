@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.recording.counts import HeatCounts
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
-from iolab.server.store import Store
-from iolab.statistics.answers import Series, Stack
-from iolab.statistics.query import query
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.server.base.store import Store
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.ask.query import query
 from support.recordings import SECOND, START, events
 from support.service import TOKEN, serving
 from support.waiting import PATIENCE, until

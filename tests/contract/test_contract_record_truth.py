@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from iolab.recording.recording import Recording
-from iolab.statistics.answers import Series, Stack
-from iolab.statistics.query import query
+from iolab.recording.read.recording import Recording
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.ask.query import query
 from support.recorded import device_in_memory, ext4_in_memory, recorded
 
 pytestmark = [pytest.mark.real, pytest.mark.figures]

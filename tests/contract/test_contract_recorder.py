@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 
 from iolab.errors import RunError
-from iolab.recording.recording import Recording
-from iolab.results.evidence import read_plan, run_directories
-from iolab.results.open import Results
+from iolab.recording.read.recording import Recording
+from iolab.results.evidence.files import read_plan, run_directories
+from iolab.results.open.results import Results
 from support.disks import need_loops
 from support.probe import need_tracing
 from support.recorded import device_in_memory

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from iolab import registry
 from iolab.clock import FakeClock
 from iolab.errors import FormatError, RunError
+from iolab.formats.core.tables import DeviceTable, HostTable
 from iolab.formats.detect import detect
-from iolab.formats.tables import DeviceTable, HostTable
-from iolab.hosts.fake import FakeHost
+from iolab.hosts.kinds.fake import FakeHost
 from iolab.sources.recorded import RecordedSource
 from support.acting import fake_host
 from support.zfs_machine import with_zfs

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.statistics.answers import Series, Stack
-from iolab.statistics.query import query
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.ask.query import query
 from support.network import need_network, network
 from support.probe import need_probe
 from support.stories import recorded_server

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recording.counts import HeatCounts
-from iolab.recording.recording import Recording
-from iolab.statistics.answers import Series, Stack
-from iolab.statistics.query import query
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.read.recording import Recording
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.ask.query import query
 from support.waiting import PATIENCE
 
 SECOND = 10**9

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from iolab import registry
 from iolab.errors import RunError
-from iolab.hosts.local import LocalHost
+from iolab.hosts.kinds.local import LocalHost
 from iolab.targets.base import Permissions, RunContext
 from iolab.targets.made import clean_leftovers
 from support.disks import attached, mounted, need_loops

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from iolab import registry
 from iolab.clock import FakeClock
 from iolab.errors import RunError
-from iolab.hosts.fake import FakeHost
-from iolab.hosts.place import Place
+from iolab.hosts.base.target_path import Place
+from iolab.hosts.kinds.fake import FakeHost
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "fio": {"runtime": "3s", "ramp": "1s", "options": {"size": "1m", "numjobs": 2, "rw": "write"}},

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from iolab.hosts.rig import RigHost, RigOptions
+from iolab.hosts.kinds.rig import RigHost, RigOptions
 from iolab.targets.zpool_pool import PREFIX, pools
 
 RIG = "IOLAB_TEST_RIG"

@@ -11,8 +11,8 @@ import pytest
 
 from iolab.cli.main import run as iolab
 from iolab.errors import RunError
-from iolab.hosts.mirror import scratch_on
-from iolab.hosts.rig import RigHost, RigOptions, running_machine
+from iolab.hosts.kinds.rig import RigHost, RigOptions, running_machine
+from iolab.hosts.ssh.remote_paths import scratch_on
 from iolab.run.study import run_study
 from iolab.study.plan import PlannedRun
 from iolab.targets.base import Permissions, RunContext

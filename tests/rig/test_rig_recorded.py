@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run as iolab
-from iolab.hosts.mirror import scratch_on
-from iolab.hosts.rig import RigHost
-from iolab.recording.counts import HeatCounts
-from iolab.recording.recording import Recording
-from iolab.results.open import Results
+from iolab.hosts.kinds.rig import RigHost
+from iolab.hosts.ssh.remote_paths import scratch_on
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.read.recording import Recording
+from iolab.results.open.results import Results
 from iolab.run.study import run_study
-from iolab.statistics.answers import Series, Stack
-from iolab.statistics.query import query
-from iolab.statistics.snapshot import snapshot
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.ask.query import query
+from iolab.statistics.engine.snapshot import snapshot
 from iolab.targets.base import Permissions, RunContext
 from iolab.targets.zpool import ZpoolTarget
 from iolab.targets.zpool_options import ZpoolOptions

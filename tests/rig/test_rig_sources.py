@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from iolab.formats.zfs_histograms import HistogramTable
-from iolab.hosts.mirror import scratch_on
-from iolab.hosts.rig import RigHost
+from iolab.formats.zfs.histograms import HistogramTable
+from iolab.hosts.kinds.rig import RigHost
+from iolab.hosts.ssh.remote_paths import scratch_on
 from iolab.registry import load
-from iolab.results.open import Results
+from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.targets.base import Permissions, RunContext
 from iolab.targets.zpool import ZpoolTarget

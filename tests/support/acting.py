@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from iolab.clock import FakeClock
-from iolab.hosts.base import Completed
-from iolab.hosts.fake import FakeHost, FakeProgram
+from iolab.hosts.base.host import Completed
+from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from iolab.run.progress import Outcome
 from iolab.study.load import Study
 from iolab.study.plan import Plan, PlannedRun

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from iolab.results.evidence import write_plan
-from iolab.results.model import RunPlan
+from iolab.results.evidence.files import write_plan
+from iolab.results.evidence.model import RunPlan
 
 
 def latency(mean_ns: float) -> dict[str, Any]:

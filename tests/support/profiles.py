@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from iolab.results.evidence import write_plan
-from iolab.results.model import RunPlan
+from iolab.results.evidence.files import write_plan
+from iolab.results.evidence.model import RunPlan
 
 BEFORE = {
     "fio;read;vfs_read_[k];copy_[k]": 30, "fio;read;vfs_read_[k]": 10, "fio;main": 10, "kworker/u8:3-lo;worker_[k]": 25,

@@ -12,7 +12,7 @@ import pyarrow as pa
 from iolab.clock import FakeClock
 from iolab.errors import IolabError, RunError
 from iolab.recorder.control import Client
-from iolab.recorder.parts import Outcome, Parts
+from iolab.recorder.interfaces import Outcome, Parts
 from iolab.recorder.recorder import Recorder
 from iolab.recorder.settings import Settings
 from iolab.recorder.status import Status

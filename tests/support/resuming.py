@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from iolab.hosts.fake import FakeHost
-from iolab.results.evidence import read_plan, run_directories
-from iolab.results.journal import read_journal
+from iolab.hosts.kinds.fake import FakeHost
+from iolab.results.evidence.files import read_plan, run_directories
+from iolab.results.evidence.journal import read_journal
 from iolab.run.interrupts import Interrupts
 
 Do = Callable[..., Path]

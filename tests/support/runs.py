@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from iolab.results.model import Observation, Run, RunPlan
+from iolab.results.evidence.model import Observation, Run, RunPlan
 from iolab.verdict import Level, Reason, Verdict
 
 

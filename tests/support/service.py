@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from iolab.clock import FakeClock
-from iolab.recording.writer import RecordingWriter
-from iolab.server.desk import Desk
-from iolab.server.serve import LOCAL, Listener, listen, serve
-from iolab.server.store import Store
+from iolab.recording.write.writer import RecordingWriter
+from iolab.server.base.store import Store
+from iolab.server.http.actions import Desk
+from iolab.server.http.serve import LOCAL, Listener, listen, serve
 
 from .recordings import SECOND, START, events
 from .waiting import PATIENCE

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from iolab.hosts.mirror import mirror_root
-from iolab.hosts.ssh import SshOptions
+from iolab.hosts.ssh.host import SshOptions
+from iolab.hosts.ssh.remote_paths import mirror_root
 
 from .waiting import PATIENCE, until
 

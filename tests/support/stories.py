@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from iolab.recording.recording import Recording, is_recording
-from iolab.server.desk import desk_in
-from iolab.server.store import Store
+from iolab.recording.read.recording import Recording, is_recording
+from iolab.server.base.store import Store
+from iolab.server.http.actions import desk_in
 from support.disks import attached, mounted, need_loops
 from support.network import Network
 from support.probe import need_tracing

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from iolab.hosts.leftovers import start_ticks
-from iolab.recording.recording import Recording
+from iolab.hosts.base.orphans import start_ticks
+from iolab.recording.read.recording import Recording
 
 _T = TypeVar("_T")
 

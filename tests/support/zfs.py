@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from iolab.clock import FakeClock
-from iolab.hosts.base import Completed
-from iolab.hosts.fake import FakeHost, FakeProgram
+from iolab.hosts.base.host import Completed
+from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 
 DISKS = {f"disk{number}": f"vd{letter}" for number, letter in enumerate("bcdefghijkl")}
 FREE = 8 << 30

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from iolab.hosts.fake import FakeHost, FakeProgram
+from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 
 POOL = "iolab-0123456789ab"
 ROOT = "/proc/spl/kstat/zfs"

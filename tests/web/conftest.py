@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from iolab.errors import IolabError
-from iolab.report.html import bundle_file
-from iolab.server.desk import desk_in
-from iolab.server.serve import Listener
-from iolab.server.store import Store
+from iolab.report.page.html import bundle_file
+from iolab.server.base.store import Store
+from iolab.server.http.actions import desk_in
+from iolab.server.http.serve import Listener
 from support.browser import PATIENCE
 from support.service import recorded, serving
 from support.worksheet import visited

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from iolab import _core
-from iolab.recording.writer import RecordingWriter
-from iolab.server.desk import desk_in
-from iolab.server.serve import Listener
-from iolab.server.store import Store
+from iolab.recording.write.writer import RecordingWriter
+from iolab.server.base.store import Store
+from iolab.server.http.actions import desk_in
+from iolab.server.http.serve import Listener
 from support.browser import expect, typed, until
 from support.recordings import SECOND, START, events
 from support.service import serving

@@ -15,13 +15,13 @@ import pytest
 from iolab import _core
 from iolab.clock import FakeClock
 from iolab.heatmap.ticks import quantity
-from iolab.recording.schema import SAMPLES
-from iolab.recording.writer import RecordingWriter
-from iolab.server.changes import changes
-from iolab.server.desk import desk_in
-from iolab.server.queries import ask
-from iolab.server.serve import Listener
-from iolab.server.store import Store
+from iolab.recording.base.schema import SAMPLES
+from iolab.recording.write.writer import RecordingWriter
+from iolab.server.base.store import Store
+from iolab.server.http.actions import desk_in
+from iolab.server.http.serve import Listener
+from iolab.server.queries.compare_series import changes
+from iolab.server.queries.queries import ask
 from support.browser import expect, until
 from support.recordings import SECOND, START, events
 from support.service import serving

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from iolab.server.binary import MEDIA_TYPE
+from iolab.server.queries.binary import MEDIA_TYPE
 from support.browser import expect, until
 from support.recordings import SECOND, START
 from support.worksheet import drawn, frame, part, settled

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.writer import RecordingWriter
-from iolab.results.open import Results
-from iolab.server.desk import desk_in
-from iolab.server.serve import Listener
-from iolab.server.store import Store
+from iolab.recording.write.writer import RecordingWriter
+from iolab.results.open.results import Results
+from iolab.server.base.store import Store
+from iolab.server.http.actions import desk_in
+from iolab.server.http.serve import Listener
 from support.browser import expect, until
 from support.fio_files import job, output
 from support.recordings import SECOND, START, events

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from iolab.recording.writer import RecordingWriter
-from iolab.server.desk import desk_in
-from iolab.server.store import Store
+from iolab.recording.write.writer import RecordingWriter
+from iolab.server.base.store import Store
+from iolab.server.http.actions import desk_in
 from iolab.statistics.kept import manage
 from iolab.statistics.kept.limits import limit, limits
 from support.browser import until

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iolab.server.serve import Listener
+from iolab.server.http.serve import Listener
 from support.browser import expect, typed
 from support.worksheet import drawn, frame, ordered, part, picture, reads
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iolab.report.html import bundle_file
+from iolab.report.page.html import bundle_file
 from support.browser import expect
 from support.worksheet import add, drawn, frame, part, picture, settled
 

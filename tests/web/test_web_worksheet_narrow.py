@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from iolab.server.desk import desk_in
-from iolab.server.serve import Listener
-from iolab.server.store import Store
+from iolab.server.base.store import Store
+from iolab.server.http.actions import desk_in
+from iolab.server.http.serve import Listener
 from iolab.statistics.kept import manage
 from support.browser import expect, until
 from support.service import serving, watched

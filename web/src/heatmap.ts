@@ -1,13 +1,13 @@
 import { signal } from "@preact/signals";
 import { h, render } from "preact";
 import type { HeatMapPage } from "./generated/heatmap";
-import { embedded } from "./model/decode";
-import { firstChoice, kind, page, span, wholeSpan } from "./model/heatmap";
-import { followTheme } from "./model/theme";
+import { firstChoice, kind, page, span, wholeSpan } from "./heatmap/state";
+import { embedded } from "./lib/decode";
+import { followTheme } from "./lib/theme";
 import "./report.css";
 import "./heatmap.css";
-import { enter } from "./views/entry";
-import { HeatMapApp } from "./views/heatmap";
+import { HeatMapApp } from "./heatmap/app";
+import { enter } from "./lib/entry";
 
 async function start(home: HTMLElement): Promise<void> {
 	followTheme();

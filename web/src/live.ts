@@ -1,15 +1,15 @@
 import { h, render } from "preact";
 import type { ThemeColours } from "./generated/maps";
-import { page } from "./model/heatmap";
-import { followMarks } from "./model/marks";
-import { begin } from "./model/session";
-import { followTheme } from "./model/theme";
+import { page } from "./heatmap/state";
+import { followTheme } from "./lib/theme";
+import { followMarks } from "./worksheet/marks";
+import { begin } from "./worksheet/session";
 import "./report.css";
-import "./views/worksheet/dialogs.css";
-import "./views/worksheet/pages.css";
-import "./views/worksheet/worksheet.css";
-import { enter } from "./views/entry";
-import { WorksheetApp } from "./views/worksheet/app";
+import "./worksheet/dialogs/dialogs.css";
+import "./worksheet/pages/pages.css";
+import "./worksheet/worksheet.css";
+import { enter } from "./lib/entry";
+import { WorksheetApp } from "./worksheet/pages/app";
 
 async function start(home: HTMLElement): Promise<void> {
 	followTheme();

@@ -1,12 +1,12 @@
 import { h, render } from "preact";
 import type { Payload } from "./generated/report";
-import { embedded } from "./model/decode";
-import { followAddress, followAnchors, report } from "./model/state";
-import { followTheme } from "./model/theme";
+import { embedded } from "./lib/decode";
+import { followTheme } from "./lib/theme";
+import { followAddress, followAnchors, report } from "./report/state";
 import "./report.css";
 import "./heatmap.css";
-import { App } from "./views/app";
-import { enter } from "./views/entry";
+import { enter } from "./lib/entry";
+import { App } from "./report/app";
 
 async function start(home: HTMLElement): Promise<void> {
 	followTheme();

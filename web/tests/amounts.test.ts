@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { paintLegend } from "../src/canvas/legend";
 import { UNITS } from "../src/canvas/ticks";
 import type { ThemeColours } from "../src/generated/maps";
-import { counted } from "../src/views/graph/values";
-import { amount } from "../src/views/heatmap-who";
+import { amount } from "../src/heatmap/who";
+import { counted } from "../src/worksheet/graph/values";
 
 /** The texts of a legend of cells with so many at least and at most. */
 function legend(weight: keyof typeof UNITS, least: number, most: number, signed = false): string[] {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { decodeHeat } from "../src/api/binary";
 import { fill, geometry } from "../src/canvas/cells";
 import type { DrawnMap, Layers } from "../src/generated/api";
 import type { SparseCounts } from "../src/generated/maps";
-import { decodeHeat } from "../src/model/binary";
 
 interface Cell {
 	column: number;

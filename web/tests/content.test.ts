@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
+import { Refusal } from "../src/api/question";
+import { EMPTY, type GraphSpec, graphOf, sheet } from "../src/api/worksheet";
 import type { Content } from "../src/canvas/content";
 import type { DrawnMap, Layers, StackAnswer } from "../src/generated/api";
 import type { HeatMapCounts, HeatMapGroup, PartCounts, SparseCounts } from "../src/generated/maps";
-import { Refusal } from "../src/model/question";
-import { EMPTY, type GraphSpec, graphOf, sheet } from "../src/model/worksheet";
-import { mark, said, zoomTo } from "../src/views/graph/acts";
-import { aboutOf, failed, foundOf, type Known, NOTHING } from "../src/views/graph/asked";
-import { contentOf, left, read, suits } from "../src/views/graph/contents";
-import { tellLost, tellOutside } from "../src/views/graph/drawing";
-import { unlisted } from "../src/views/graph/list";
-import { itemsOf } from "../src/views/graph/panel";
-import { placeIn } from "../src/views/graph/selected";
-import { differenceOf, forget, hues, renew, stateOf } from "../src/views/graph/state";
+import { mark, said, zoomTo } from "../src/worksheet/graph/actions";
+import { contentOf, left, read, suits } from "../src/worksheet/graph/contents";
+import { tellLost, tellOutside } from "../src/worksheet/graph/drawing";
+import { unlisted } from "../src/worksheet/graph/list";
+import { itemsOf } from "../src/worksheet/graph/panel";
+import { placeIn } from "../src/worksheet/graph/selected";
+import { differenceOf, forget, hues, renew, stateOf } from "../src/worksheet/graph/state";
+import { aboutOf, failed, foundOf, type Known, NOTHING } from "../src/worksheet/graph/use-answer";
 
 const cells = (counts: number[]): SparseCounts => ({
 	starts: Array.from({ length: counts.length + 1 }, (_, i) => i),

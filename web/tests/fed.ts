@@ -1,8 +1,8 @@
 import { vi } from "vitest";
+import { refusal, unreachable } from "../src/api/answer-cache";
+import { feed } from "../src/api/feed";
+import { EMPTY, type GraphSpec, recordings, SECOND, sheet, tick } from "../src/api/worksheet";
 import type { SeriesAnswer } from "../src/generated/api";
-import { feed } from "../src/model/feed";
-import { refusal, unreachable } from "../src/model/held";
-import { EMPTY, type GraphSpec, recordings, SECOND, sheet, tick } from "../src/model/worksheet";
 
 export const START = 1_700_000_000 * SECOND;
 export const served = {

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { address, ask } from "../src/model/ask";
-import { answerOf, problemOf, wordsOf } from "../src/model/feed";
-import { unreachable } from "../src/model/held";
-import { question, Refusal } from "../src/model/question";
-import { add, edit, recordings, SECOND, sheet } from "../src/model/worksheet";
+import { unreachable } from "../src/api/answer-cache";
+import { address, ask } from "../src/api/client";
+import { answerOf, problemOf, wordsOf } from "../src/api/feed";
+import { question, Refusal } from "../src/api/question";
+import { add, edit, recordings, SECOND, sheet } from "../src/api/worksheet";
 import { answer, begin, leave, rest, Source, START, served, service, spec } from "./fed";
 
 beforeEach(begin);

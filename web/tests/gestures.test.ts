@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { EMPTY, graphOf, hover, SECOND, sheet } from "../src/api/worksheet";
 import { Numbers } from "../src/canvas/numbers";
-import { EMPTY, graphOf, hover, SECOND, sheet } from "../src/model/worksheet";
-import type { Drawn } from "../src/views/graph/drawing";
-import { gestures } from "../src/views/graph/gestures";
-import { pointOf, spotAt } from "../src/views/graph/spots";
-import { forget, stateOf } from "../src/views/graph/state";
+import { pointOf, spotAt } from "../src/worksheet/graph/data-position";
+import type { Drawn } from "../src/worksheet/graph/drawing";
+import { gestures } from "../src/worksheet/graph/gestures";
+import { forget, stateOf } from "../src/worksheet/graph/state";
 import { answer, START } from "./fed";
 
 const told = vi.hoisted(() => ({ words: null as Record<string, string> | null }));

@@ -1,18 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { EMPTY, graphOf, SECOND, sheet, tick } from "../src/api/worksheet";
 import type { Look, Part } from "../src/canvas/heat";
 import type { Node, StatisticFacts } from "../src/generated/api";
 import type { SparseCounts } from "../src/generated/maps";
-import { EMPTY, graphOf, SECOND, sheet, tick } from "../src/model/worksheet";
-import { branchOf, devices, slices } from "../src/views/graph/branches";
-import { chosen, layerKeys } from "../src/views/graph/contents";
-import { bounds, fieldsOf, rangeSteps, steps } from "../src/views/graph/drill";
-import { graphKeys } from "../src/views/graph/keys";
-import { Foot, held, togetherOf } from "../src/views/graph/list";
-import { rowsOf, secondsOf } from "../src/views/graph/rows";
-import { amount, chosenSum, rate, rowWords } from "../src/views/graph/values";
-import { narrow } from "../src/views/graph/who";
-import { fitting, keyed, wrapped } from "../src/views/worksheet/export";
+import { branchOf, devices, slices } from "../src/lib/branches";
+import { chosen, layerKeys } from "../src/worksheet/graph/contents";
+import { bounds, fieldsOf, rangeSteps, steps } from "../src/worksheet/graph/drill";
+import { graphKeys } from "../src/worksheet/graph/keys";
+import { Foot, held, togetherOf } from "../src/worksheet/graph/list";
+import { rowsOf, secondsOf } from "../src/worksheet/graph/rows";
+import { amount, chosenSum, rate, rowWords } from "../src/worksheet/graph/values";
+import { narrow } from "../src/worksheet/graph/who";
+import { fitting, keyed, wrapped } from "../src/worksheet/pages/export";
 
 const entry = (name: string, stacks: string[], maps: string[]): StatisticFacts => ({
 	name,

@@ -21,7 +21,7 @@ import {
 } from "../src/canvas/spaces";
 import { linearTicks, logTicks, quantity, type Unit } from "../src/canvas/ticks";
 import type { HeatMapCounts, HeatMapGroup } from "../src/generated/maps";
-import { who } from "../src/model/who";
+import { who } from "../src/heatmap/attribution";
 
 describe("what Python does as well", () => {
 	it.each(vectors.quantity as { value: number; unit: Unit; text: string }[])("writes $value $unit", (each) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { changesOf } from "../src/views/worksheet/kept-limits";
+import { changesOf } from "../src/worksheet/dialogs/kept-limits";
 
 const DAY = 86_400;
 const limits = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { HeatMapCounts } from "../src/generated/maps";
 import type { CellMaps, MapCell, RunMap } from "../src/generated/report";
-import { groupOf, repetitions } from "../src/model/maps";
+import { groupOf, repetitions } from "../src/report/map-data";
 
 const map = (label: string, columns: number): HeatMapCounts => ({
 	label,

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { tooltipText } from "../src/canvas/tooltip";
 import type { Dataset, RunTable } from "../src/generated/report";
-import { csv, rows } from "../src/model/datasets";
-import { decode } from "../src/model/decode";
-import { formatPlace, parsePlace } from "../src/model/hash";
-import { filtered, filterFor, sorted } from "../src/model/runs";
+import { csv, rows } from "../src/lib/datasets";
+import { decode } from "../src/lib/decode";
+import { formatPlace, parsePlace } from "../src/report/report-url";
+import { filtered, filterFor, sorted } from "../src/report/run-table";
 
 const column = (key: string, values: RunTable["columns"][number]["values"], texts: string[] | null = null) => ({
 	key,

@@ -1,21 +1,21 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { unreachable } from "../src/api/answer-cache";
+import { ask } from "../src/api/client";
+import { EMPTY, graphOf, SECOND, sheet } from "../src/api/worksheet";
 import type { DrawnMap, KeptFacts } from "../src/generated/api";
-import { ask } from "../src/model/ask";
-import { besides, messageOf, UNREACHED } from "../src/model/errors";
-import { unreachable } from "../src/model/held";
-import { EMPTY, graphOf, SECOND, sheet } from "../src/model/worksheet";
-import { otherTime } from "../src/views/graph/other-time";
-import { lostOf } from "../src/views/worksheet/header";
-import { ordered, reach } from "../src/views/worksheet/kept";
-import { FRAME_KEYS, heardOf, PAGE_KEYS, TIME_KEYS } from "../src/views/worksheet/keys";
-import { nextOrder } from "../src/views/worksheet/parts";
+import { besides, messageOf, UNREACHED } from "../src/lib/errors";
+import { otherTime } from "../src/worksheet/graph/other-time";
+import { lostOf } from "../src/worksheet/pages/header";
+import { ordered, reach } from "../src/worksheet/pages/kept";
+import { FRAME_KEYS, heardOf, PAGE_KEYS, TIME_KEYS } from "../src/worksheet/pages/keys";
+import { nextOrder } from "../src/worksheet/pages/parts";
 import { answer, START } from "./fed";
 
 const file = await vi.hoisted(async () => {
 	const { signal } = await import("@preact/signals");
 	return signal<object | null>(null);
 });
-vi.mock("../src/model/offline", async (actual) => ({
+vi.mock("../src/api/offline", async (actual) => ({
 	...(await actual<object>()),
 	inlined: () => file.value,
 }));

@@ -1,15 +1,15 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
+import { askedOf, drawnOf, painterOf, paintersOf } from "../src/api/painters";
+import { catalogue, graphOf, recordings, sheet, tick } from "../src/api/worksheet";
 import { awaited, inside, joined } from "../src/canvas/frame";
 import { flooring, leastOf, valuesOf } from "../src/canvas/lines";
 import type { Numbers } from "../src/canvas/numbers";
 import type { DrawnMap, PercentilesAnswer, StackAnswer, StatisticFacts } from "../src/generated/api";
-import { marks } from "../src/model/marks";
-import { askedOf, drawnOf, painterOf, paintersOf } from "../src/model/painters";
-import { unrecorded, unrecordedWords } from "../src/model/recorded";
-import { catalogue, graphOf, recordings, sheet, tick } from "../src/model/worksheet";
-import { contentOf, isLayered } from "../src/views/graph/contents";
-import { itemsOf } from "../src/views/graph/panel";
+import { contentOf, isLayered } from "../src/worksheet/graph/contents";
+import { itemsOf } from "../src/worksheet/graph/panel";
+import { marks } from "../src/worksheet/marks";
+import { unrecorded, unrecordedWords } from "../src/worksheet/recorded";
 
 const fact = (name: string): StatisticFacts => ({
 	...{

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ProfileCell, ProfileParts } from "../src/generated/report";
+import { slices } from "../src/lib/branches";
 import {
 	matching,
 	meanShares,
@@ -11,8 +12,7 @@ import {
 	shareWithin,
 	stepOf,
 	treeOf,
-} from "../src/model/profiles";
-import { slices } from "../src/views/graph/branches";
+} from "../src/report/profile-data";
 
 /** fio calls read, which calls copy and read again; kworker calls copy. */
 const parts: ProfileParts = {

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { AGAIN } from "../src/api/client";
+import { feed, problemOf } from "../src/api/feed";
+import { heardTick, learn, trouble } from "../src/api/served";
+import { add, EMPTY, facts, type GraphSpec, recordings, SECOND, sheet, tick, whole } from "../src/api/worksheet";
 import type { RecordingFacts, Tick } from "../src/generated/api";
-import { AGAIN } from "../src/model/ask";
-import { feed, problemOf } from "../src/model/feed";
-import { watchReadable } from "../src/model/readable";
-import { heardTick, learn, trouble } from "../src/model/served";
-import { add, EMPTY, facts, type GraphSpec, recordings, SECOND, sheet, tick, whole } from "../src/model/worksheet";
+import { watchReadable } from "../src/worksheet/readable";
 
 const START = 1_700_000_000 * SECOND;
 const GONE = "is gone: it was removed or moved";

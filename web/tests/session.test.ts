@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { show } from "../src/model/session";
-import { catalogue, EMPTY, graphOf, recordings, refused, SECOND, sheet, type Worksheet } from "../src/model/worksheet";
+import { catalogue, EMPTY, graphOf, recordings, refused, SECOND, sheet, type Worksheet } from "../src/api/worksheet";
+import { show } from "../src/worksheet/session";
 import { START, served } from "./fed";
 
 const saved: Worksheet = {

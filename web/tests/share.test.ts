@@ -1,10 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ask, asked, waiting } from "../src/model/ask";
-import { wordsOf } from "../src/model/feed";
-import { followMarks, marks } from "../src/model/marks";
-import { question } from "../src/model/question";
-import { readWorksheet } from "../src/model/reading";
-import { choose, show } from "../src/model/session";
+import { ask, asked, waiting } from "../src/api/client";
+import { wordsOf } from "../src/api/feed";
+import { question } from "../src/api/question";
 import {
 	add,
 	catalogue,
@@ -17,8 +14,11 @@ import {
 	refused,
 	SECOND,
 	sheet,
-} from "../src/model/worksheet";
-import { held, questions } from "../src/views/worksheet/share";
+} from "../src/api/worksheet";
+import { readWorksheet } from "../src/worksheet/document-reader";
+import { followMarks, marks } from "../src/worksheet/marks";
+import { held, questions } from "../src/worksheet/pages/share";
+import { choose, show } from "../src/worksheet/session";
 
 const START = 1_700_000_000 * SECOND;
 const spec = (place: number): GraphSpec => sheet.value.graphs[place] as GraphSpec;

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { intervalOf, snapped } from "../src/model/columns";
+import { intervalOf, snapped } from "../src/api/columns";
+import { SECOND } from "../src/api/worksheet";
 import {
 	around,
 	lengthOf,
@@ -11,8 +12,7 @@ import {
 	nextMultiple,
 	spanWords,
 	zoomed,
-} from "../src/model/times";
-import { SECOND } from "../src/model/worksheet";
+} from "../src/worksheet/times";
 
 const START = 1_700_000_000 * SECOND;
 const spans = fc

@@ -1,13 +1,6 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import vectors from "../../tests/vectors/names.json";
-import type { StatisticFacts } from "../src/generated/api";
-import { place, resize, shift } from "../src/model/arranging";
-import { choicesOf, search, suggestions } from "../src/model/choices";
-import { compare, move, moveCompared } from "../src/model/moving";
-import { breakdownOf, brokenDown, filtered, rootOf, visible } from "../src/model/names";
-import { formatPlace, parsePlace, parseSelected } from "../src/model/place";
-import { readGraph, readWorksheet, unselected } from "../src/model/reading";
 import {
 	add,
 	close,
@@ -21,8 +14,15 @@ import {
 	setSpan,
 	sheet,
 	spanOf,
-} from "../src/model/worksheet";
-import { dragged } from "../src/views/worksheet/overview";
+} from "../src/api/worksheet";
+import type { StatisticFacts } from "../src/generated/api";
+import { breakdownOf, brokenDown, filtered, rootOf, visible } from "../src/lib/names";
+import { place, resize, shift } from "../src/worksheet/arrangement";
+import { choicesOf, search, suggestions } from "../src/worksheet/choices";
+import { readGraph, readWorksheet, unselected } from "../src/worksheet/document-reader";
+import { dragged } from "../src/worksheet/pages/overview";
+import { compare, move, moveCompared } from "../src/worksheet/time-navigation";
+import { formatPlace, parsePlace, parseSelected } from "../src/worksheet/worksheet-url";
 
 const spans = fc
 	.tuple(fc.integer({ min: -(2 ** 40), max: 2 ** 52 }), fc.integer({ min: 1, max: 2 ** 40 }))

@@ -11,9 +11,9 @@ from ..compare.curves import curves
 from ..compare.model import Comparison
 from ..errors import IolabError, UsageError
 from ..metrics import find
+from ..results.evidence.marks import seconds_of
+from ..results.evidence.model import Histogram, Run, Series
 from ..results.gates.stall import stalls
-from ..results.marks import seconds_of
-from ..results.model import Histogram, Run, Series
 from .before_after import before_after
 from .change import change
 from .distributions import distributions

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from ..compare.model import Cell, Comparison, Key
-from ..results.model import Histogram
+from ..results.evidence.model import Histogram
 from .model import Chart
 from .percentiles import Tail, percentiles, tail
 

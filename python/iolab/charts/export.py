@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape, quoteattr
 import vl_convert
 
 from ..errors import IolabError, UsageError
-from ..texts import visible
+from ..untrusted_text import visible
 from .flame import FlameChart
 from .model import Chart
 from .theme import LIGHT, Config

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 from ..compare.profile_words import percent, points, sampled, spent
 from ..compare.profiles import CellProfiles, Part, change
 from ..heatmap.theme import FONT
-from ..texts import visible
+from ..untrusted_text import visible
 from .model import slug
 
 WIDTH, ROW, MARGIN, HEAD = 1200, 16, 12, 62

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import altair as alt
 
 from ..compare.axes import level_text
-from ..results.model import Histogram
+from ..results.evidence.model import Histogram
 from ..units import format_quantity
 from . import words
 from .axes import value_axis

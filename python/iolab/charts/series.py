@@ -10,7 +10,7 @@ import altair as alt
 import numpy as np
 
 from ..metrics import find
-from ..results.model import Series
+from ..results.evidence.model import Series
 from ..units import format_quantity
 from . import words
 from .axes import NUMBER, ValueAxis, value_axis

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from ..compare.axes import level_text
 from ..compare.model import Change, Comparison, Estimate, Key
-from ..compare.render.words import short as short
+from ..compare.render.words import short
 from ..metrics import Metric
 from ..units import format_number, format_quantity, readable_unit, unit
 from ..verdict import Level

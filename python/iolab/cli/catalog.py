@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import PATH, format_option
-from .telling import tell, tell_json
+from .output import tell, tell_json
 
 if TYPE_CHECKING:
-    from ..statistics.catalogue import Entry
+    from ..statistics.language.catalogue import Entry
 
 KINDS = ("statistics", "metrics", "units", "formats", "gates", "hosts", "targets", "workloads", "sources", "renderers")
 
@@ -52,11 +52,11 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
 
 
 def _statistics(path: Path | None) -> list[dict[str, Any]]:
-    from ..statistics.catalogue import CATALOGUE
+    from ..statistics.language.catalogue import CATALOGUE
 
     if path is not None:
-        from ..recording.trace import Trace
-        from ..statistics.available import available
+        from ..recording.read.trace import Trace
+        from ..statistics.ask.available import available
         from .events import open_path
 
         opened = open_path(path)
@@ -77,7 +77,7 @@ def _statistic(entry: Entry, more: dict[str, Any]) -> dict[str, Any]:
 def _refusals() -> dict[str, str]:
     """Why the probe can't record a source here, "" where it can."""
     from ..errors import IolabError
-    from ..hosts.local import LocalHost
+    from ..hosts.kinds.local import LocalHost
     from ..recorder.program import checked, probe_path
 
     found = {}
@@ -104,8 +104,8 @@ def _recordable(entry: Entry, refusals: dict[str, str]) -> dict[str, Any]:
 
 def _lacking(source: str) -> str:
     """Why this machine has nothing of a source that could be recorded, "" where it has."""
-    from ..formats.kstat_log import not_loaded
-    from ..hosts.local import LocalHost
+    from ..formats.zfs.kstat_log import not_loaded
+    from ..hosts.kinds.local import LocalHost
 
     return (not_loaded(LocalHost()) or "") if source in ("arcstats", "zil", "txgs", "zpool", "zpool-sizes") else ""
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import PATH, format_option, open_results
-from .telling import tell_as
+from .output import tell_as
 
 if TYPE_CHECKING:
     from ..compare.axes import Where
     from ..compare.model import Warning
-    from ..results.model import Run
+    from ..results.evidence.model import Run
 
 FORMATS = ("text", "csv", "json", "markdown", "benchstat")
 
@@ -61,14 +61,14 @@ def command(paths: tuple[Path, ...], metric: str | None, baseline: str | None, r
     over the whole sweep, and ~ means undecided. docs/method/comparison.md says how it is done and why.
     """
     from ..compare.axes import parse_where, select
-    from ..compare.beside import Published
     from ..compare.compare import compare
     from ..compare.model import Comparison
+    from ..compare.published import Published
     from ..compare.remarks import study_notes
     from ..compare.render.matrix import render_matrix
     from ..errors import UsageError
     from ..registry import load
-    from ..results.windows import FIRST
+    from ..results.derive.windows import FIRST
 
     results = open_results(*paths)
     conditions = parse_where(where)

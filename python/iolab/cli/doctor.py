@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from .options import format_option
-from .telling import say, tell, tell_json
+from .output import say, tell, tell_json
 
 _SYS_BLOCK = Path("/sys/block")
 
@@ -23,7 +23,7 @@ def command(cleans: bool, style: str) -> int:
     Nothing is changed without --clean. Exit code 1 where something could not be removed.
     """
     from ..errors import IolabError
-    from ..hosts.local import LocalHost
+    from ..hosts.kinds.local import LocalHost
     from ..recorder.leftovers import check, clean, instances_of
     from ..recorder.program import probe_path
 

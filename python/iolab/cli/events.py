@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..recording.conditions import Where
-    from ..recording.recording import Recording
-    from ..recording.trace import Trace
+    from ..recording.base.conditions import Where
+    from ..recording.read.recording import Recording
+    from ..recording.read.trace import Trace
 
 
 def open_path(path: Path, kind: str | None = None, columns: str | None = None, where: Where | None = None) -> Trace | Recording:
     """A trace, a recording, or the one recording of a results directory. Errors as `open_events` has them."""
     from ..errors import UsageError
-    from ..recording.layout import is_recording
-    from ..recording.opened import open_events
+    from ..recording.base.layout import is_recording
+    from ..recording.read.open import open_events
 
     inner = path / "recordings"
     if inner.is_dir() and not is_recording(path):
@@ -35,7 +35,7 @@ def name_of(path: Path) -> str:
 def span_of(opened: Sequence[Trace | Recording], start: str | None, end: str | None) -> tuple[int | None, int | None]:
     """(from, until) in ns of `--from` and `--to`, on the clock of what was opened, all of it together."""
     from ..errors import UsageError
-    from ..statistics.times import is_after_start, parse_moment
+    from ..statistics.language.times import is_after_start, parse_moment
     from .record_words import lasting
 
     if start is None and end is None:
@@ -55,12 +55,12 @@ def span_of(opened: Sequence[Trace | Recording], start: str | None, end: str | N
 
 def _span(events: Trace | Recording) -> tuple[int, int]:
     """First and last moment; of a recording that of what is kept of it too."""
-    from ..recording.trace import Trace
+    from ..recording.read.trace import Trace
 
     if isinstance(events, Trace):
-        from ..statistics.of_traces import bounds
+        from ..statistics.tiers.trace_tier import bounds
 
         return bounds(events)
-    from ..statistics.kept.answering import span_of as recorded
+    from ..statistics.kept.answer import span_of as recorded
 
     return recorded(events) or (0, 0)

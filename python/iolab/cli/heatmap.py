@@ -14,16 +14,16 @@ import click
 
 from .events import name_of, open_path, span_of
 from .options import PATH
-from .telling import say, tell_drawn
+from .output import say, tell_drawn
 
 if TYPE_CHECKING:
     from ..heatmap.figure import Named
     from ..heatmap.model import View
-    from ..recording.breakdown import Dimension
-    from ..recording.conditions import Where
-    from ..recording.counts import HeatCounts, Weight, Y
-    from ..recording.recording import Recording
-    from ..recording.trace import Trace
+    from ..recording.base.conditions import Where
+    from ..recording.base.counts import HeatCounts, Weight, Y
+    from ..recording.read.breakdown import Dimension
+    from ..recording.read.recording import Recording
+    from ..recording.read.trace import Trace
 
     Events = Trace | Recording
 
@@ -66,8 +66,8 @@ def command(paths: tuple[Path, ...], ys: str, output: Path | None, where: tuple[
     input. Several are added up, as the logs of several jobs are.
     """
     from ..errors import UsageError
-    from ..recording.conditions import parse_where
-    from ..recording.trace import STDIN
+    from ..recording.base.conditions import parse_where
+    from ..recording.read.trace import STDIN
 
     kinds = _kinds(ys)
     suffix = _suffix(output)
@@ -88,7 +88,7 @@ def command(paths: tuple[Path, ...], ys: str, output: Path | None, where: tuple[
                                    parts=suffix == ".html", before=against is None or start is not None)))
     if suffix == ".html":
         assert output is not None
-        from ..report.heatmap_page import build
+        from ..report.page.heatmap_page import build
 
         _write(output, build(groups, _title(groups), conditions=where, percentiles=percentiles).encode())
     elif output is not None:
@@ -99,7 +99,7 @@ def command(paths: tuple[Path, ...], ys: str, output: Path | None, where: tuple[
 
 def _kinds(text: str) -> list[Y]:
     from ..errors import UsageError
-    from ..recording.counts import OF_EVENTS
+    from ..recording.base.counts import OF_EVENTS
 
     asked = ["latency", "offset", "size"] if text == "all" else [part.strip() for part in text.split(",")]
     found: list[Y] = [y for y in OF_EVENTS if y in asked]
@@ -125,7 +125,7 @@ def _view(y: Y, crop: str | None, y_range: str | None, y_scale: Literal["log", "
           color: Literal["rank", "log", "linear"]) -> View:
     from ..errors import UsageError
     from ..heatmap.model import View
-    from ..recording.conditions import parse_range
+    from ..recording.base.conditions import parse_range
     from ..units import parse_quantity
 
     scale = y_scale or ("linear" if y == "offset" else "log")
@@ -150,8 +150,8 @@ def _read(events: Events, y: Y, more: Where | None = None, *, conditions: Where,
           spans: dict[int, tuple[int | None, int | None]], interval_ns: int | None, columns: int, low: int | None,
           high: int | None) -> HeatCounts:
     """Counts of a trace or recording under the conditions of the command line and further ones."""
-    from ..recording.trace import Trace
-    from ..statistics.query import heat
+    from ..recording.read.trace import Trace
+    from ..statistics.ask.query import heat
 
     # a trace has the command line's conditions in itself
     where = dict(more or {}) if isinstance(events, Trace) else {**conditions, **(more or {})}
@@ -166,8 +166,8 @@ def _maps(named: list[tuple[str, list[Events]]], y: Y, view: View, columns: int,
     """Counts of each set of traces added up, all on the same columns and buckets; with `parts`, also whose they are. `before`: whether maps
     begin with the time that was asked about; those that are compared begin with their first I/O, where no beginning was asked for."""
     from ..heatmap.figure import Named
-    from ..recording.counts import merge
-    from ..recording.trace import counts_alike
+    from ..recording.base.counts import merge
+    from ..recording.read.trace import counts_alike
 
     # offsets have equal buckets, so a range has to be known when they are counted; latency and size are cut afterwards
     low, high = (view.low, view.high) if y == "offset" else (None, None)
@@ -189,9 +189,9 @@ def _maps(named: list[tuple[str, list[Events]]], y: Y, view: View, columns: int,
 
 def _whose(events: list[Events], counts: HeatCounts, read: Callable[[Events, Where], HeatCounts]) -> tuple[list[Dimension], list[str]]:
     """Counts of each value of a dimension, and the dimensions that there are too many events for."""
-    from ..recording.breakdown import dimensions
-    from ..recording.trace import Trace
-    from ..statistics.breakdown import dimensions_of
+    from ..recording.read.breakdown import dimensions
+    from ..recording.read.trace import Trace
+    from ..statistics.ask.breakdown import dimensions_of
 
     traces = [each for each in events if isinstance(each, Trace)]
     if len(traces) == len(events):

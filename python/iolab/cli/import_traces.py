@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from .telling import say
+from .output import say
 
 
 def are_traces(paths: Sequence[Path], described: bool) -> bool:
@@ -20,8 +20,8 @@ def import_traces(paths: Sequence[Path], output: Path, *, kind: str | None, colu
     """Import each into the recording at `output`, and say what came of it."""
     from ..errors import UsageError
     from ..heatmap.words import ios, number
-    from ..recording.ingest import ingest
-    from ..recording.trace import STDIN, Trace
+    from ..recording.read.trace import STDIN, Trace
+    from ..recording.write.ingest import ingest
 
     if paths.count(STDIN) > 1:
         raise UsageError("standard input can be read only once", where="import")

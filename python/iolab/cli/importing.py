@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import PATH, bytes_of, command_line, output_option
-from .telling import say, tell_json
+from .output import say, tell_json
 
 if TYPE_CHECKING:
-    from ..results.foreign import Imported
+    from ..results.imports.tree import Imported
 
 
 @click.command("import")
@@ -54,13 +54,13 @@ def command(sources: tuple[Path, ...], layouts: tuple[str, ...], table: Path | N
         raise UsageError("give a SOURCE, or --table FILE.csv", where="import")
     if table is not None:
         _refuse_devices(devices)
-        from ..results.published import import_table
+        from ..results.imports.table import import_table
 
         cells = import_table(table, output, baseline=baseline, reproduce=command_line())
         say(f"imported {cells} published cells into {output} in {time.monotonic() - started:.1f} s")
         return
     if not layouts:
-        from ..results.import_source import is_archive
+        from ..results.imports.source import is_archive
         from .import_traces import are_traces, import_traces
 
         described = kind not in (None, "json") or columns is not None
@@ -78,13 +78,13 @@ def command(sources: tuple[Path, ...], layouts: tuple[str, ...], table: Path | N
     if len(sources) > 1:
         if layouts or any(path.is_dir() for path in sources):
             raise UsageError("one directory or archive at a time", where="import", hint="import others into directories of their own")
-        from ..results.foreign import import_files
+        from ..results.imports.tree import import_files
 
         found = import_files(sources, output, link=link, baseline=baseline, reproduce=command_line(),
                              extra={**extra, **({"devices": list(devices)} if devices else {})})
     else:
-        from ..results.foreign import import_tree
-        from ..results.import_source import MAX_BYTES
+        from ..results.imports.source import MAX_BYTES
+        from ..results.imports.tree import import_tree
 
         found = import_tree(sources[0], layouts or None, output, link=link, baseline=baseline, reproduce=command_line(), extra=extra,
                             devices=devices, max_bytes=MAX_BYTES if max_size is None else bytes_of(max_size, "--max-size"))
@@ -101,7 +101,7 @@ def _refuse_devices(devices: tuple[str, ...]) -> None:
 
 def _tell(found: Imported, output: Path, started: float, as_json: bool) -> None:
     """Words on stderr; as JSON on stdout as well."""
-    from ..results.foreign import account
+    from ..results.imports.tree import account
     from ..verdict import Level
     from .options import open_results
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import click
 
 from .options import PATH, format_option, limit_of, seconds_of
+from .output import on_terminal, say, tell, tell_json
 from .record_words import lasting
-from .telling import on_terminal, say, tell, tell_json
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Rows = Sequence[dict[str, Any]]
@@ -110,7 +110,7 @@ def prune(directory: Path, statistics: tuple[str, ...], before: str, tier: str, 
     from ..errors import UsageError
     from ..statistics.kept.manage import listed, to_prune
     from ..statistics.kept.manage import prune as pruned
-    from ..statistics.times import is_after_start, parse_moment
+    from ..statistics.language.times import is_after_start, parse_moment
 
     if is_after_start(before):
         raise UsageError(f"'{before}' counts from the start of what was kept", where="--before",

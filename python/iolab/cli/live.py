@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .output import say
 from .record import command as record
-from .telling import say
 from .view import announce, listening, serving_options
 
 if TYPE_CHECKING:
-    from ..server.commands import Commands
+    from ..server.alerts.commands import Commands
 
 STARTS_WITHIN = 30.0
 """Seconds until a recording is there, or none comes. Another host takes longer: it must be reached first."""
@@ -52,11 +52,11 @@ def command(port: int | None, address: str | None, metrics: tuple[str, ...], tok
     """
     from ..recorder.privilege import become, caller
     from ..recorder.session import preload
-    from ..server import page
-    from ..server.commands import read_commands
-    from ..server.metrics import Exporter
-    from ..server.store import Store
-    from ..server.warm import warm
+    from ..server.alerts.commands import read_commands
+    from ..server.base.store import Store
+    from ..server.http import page
+    from ..server.http.preload import warm
+    from ..server.prometheus.metrics import Exporter
 
     page.check()
     Exporter(Store(()), metrics)
@@ -100,7 +100,7 @@ def _command(asked: dict[str, Any]) -> list[str]:
 def _begun(recorder: subprocess.Popen[bytes], directory: Path, seconds: float) -> bool:
     """Whether the recording is there; False once the recorder has ended, which has said why."""
     from ..errors import RunError
-    from ..recording.layout import is_recording
+    from ..recording.base.layout import is_recording
 
     # a recording that is gone on with is there before it begins
     before = _session(directory)
@@ -117,7 +117,7 @@ def _begun(recorder: subprocess.Popen[bytes], directory: Path, seconds: float) -
 def _session(directory: Path) -> Any:
     """The latest session of a recording, None where there is none."""
     from ..errors import IolabError
-    from ..recording.facts import read_facts
+    from ..recording.base.metadata import read_facts
 
     try:
         sessions = read_facts(directory).sessions
@@ -128,9 +128,9 @@ def _session(directory: Path) -> Any:
 
 def _show(recorder: subprocess.Popen[bytes], directory: Path, address: str | None, port: int | None, metrics: Sequence[str],
           token_file: Path | None, commands: Commands) -> None:
-    from ..server.desk import at_home
-    from ..server.serve import serve
-    from ..server.store import Store
+    from ..server.base.store import Store
+    from ..server.http.actions import at_home
+    from ..server.http.serve import serve
 
     listener = listening(address, port, token_file)
     told: list[int] = []

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from .telling import hush, say, tell
+from .output import hush, say, tell
 
 COMMANDS = {
     "run": ("run", "make", "Do a study: every cell of it, block by block, with what watches it."),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .telling import on_terminal, redraw
+from .output import on_terminal, redraw
 
 if TYPE_CHECKING:
     from ..api import Opened
@@ -70,7 +70,7 @@ def seconds_of(text: str, flag: str) -> float:
 def limit_of(text: str, flag: str) -> int:
     """A size up to which something is kept, and beyond which it is deleted; UsageError names the flag, also where a unit was forgotten."""
     from ..errors import UsageError
-    from ..recording.writer import SEAL_BYTES
+    from ..recording.write.writer import SEAL_BYTES
 
     size = bytes_of(text, flag)
     if text.strip().isdigit() and size < SEAL_BYTES:

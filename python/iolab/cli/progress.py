@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from ..compare.axes import axis_text
-from ..texts import visible
 from ..units import format_number
-from .telling import hush
+from ..untrusted_text import visible
+from .output import hush
 
 if TYPE_CHECKING:
     from ..run.progress import Outcome, Status

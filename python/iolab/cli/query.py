@@ -10,12 +10,12 @@ import click
 
 from .events import name_of, open_path, span_of
 from .options import PATH, format_option
-from .telling import tell, tell_as, tell_drawn
+from .output import tell, tell_as, tell_drawn
 
 if TYPE_CHECKING:
-    from ..recording.recording import Recording
-    from ..recording.trace import Trace
-    from ..statistics.names import Statistic
+    from ..recording.read.recording import Recording
+    from ..recording.read.trace import Trace
+    from ..statistics.language.names import Statistic
 
 LABELS = 48
 """Characters beside the sparklines of a stack."""
@@ -46,9 +46,9 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
     'iolab catalog statistics PATH' lists them, with what can be asked of that recording.
     """
     from ..errors import UsageError
-    from ..statistics.names import parse
-    from ..statistics.query import query
-    from ..statistics.times import parse_duration
+    from ..statistics.ask.query import query
+    from ..statistics.language.names import parse
+    from ..statistics.language.times import parse_duration
 
     asked = parse(statistic)
     opened = open_path(path, columns=columns)
@@ -69,15 +69,15 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
     answer = query(opened, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=length, columns=_columns(style, asked.breakdown),
                    source=source)
     if style == "csv":
-        from ..statistics.written import csv_lines
+        from ..statistics.answers.export import csv_lines
 
         tell_as(style, "".join(f"{line}\n" for line in csv_lines(asked, answer, top)))
     elif style == "json":
-        from ..statistics.written import as_json
+        from ..statistics.answers.export import as_json
 
         tell_as(style, f"{as_json(asked, answer, top)}\n")
     else:
-        from ..recording.counts import HeatCounts
+        from ..recording.base.counts import HeatCounts
         from .query_text import drawn, lines
 
         if isinstance(answer, HeatCounts):
@@ -101,8 +101,8 @@ def _who(opened: Trace | Recording, asked: Statistic, values: str, ends: tuple[i
 
 def _columns(style: str, breakdown: str | None) -> int:
     """Columns that suit the output."""
-    from ..statistics.fields import MAPPED
-    from ..statistics.query import COLUMNS
+    from ..statistics.ask.query import COLUMNS
+    from ..statistics.language.fields import MAPPED
 
     width = shutil.get_terminal_size((100, 40)).columns
     if style != "text":

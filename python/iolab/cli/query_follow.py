@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from .events import span_of
-from .telling import say, tell_as
+from .output import say, tell_as
 
 if TYPE_CHECKING:
-    from ..recording.recording import Recording
-    from ..recording.trace import Trace
-    from ..statistics.answers import Answer
-    from ..statistics.follow import Piece
-    from ..statistics.moments import Moment
-    from ..statistics.names import Statistic
+    from ..recording.read.recording import Recording
+    from ..recording.read.trace import Trace
+    from ..statistics.answers.answers import Answer
+    from ..statistics.answers.follow_rows import Moment
+    from ..statistics.ask.follow import Piece
+    from ..statistics.language.names import Statistic
 
 _DENSITY = ".:-=+*#%@"
 _NOTHING = "╱"
@@ -36,10 +36,10 @@ def follow(opened: Trace | Recording, asked: Statistic, ends: tuple[str | None, 
     """Print what comes until the recording ends, or Ctrl-C."""
     from ..clock import SystemClock
     from ..errors import UsageError
-    from ..recording.recording import Recording
-    from ..statistics.follow import Follower
-    from ..statistics.kept.answering import span_of as recorded
-    from ..statistics.times import parse_moment
+    from ..recording.read.recording import Recording
+    from ..statistics.ask.follow import Follower
+    from ..statistics.kept.answer import span_of as recorded
+    from ..statistics.language.times import parse_moment
 
     if not isinstance(opened, Recording):
         raise UsageError("a trace does not grow", where="--follow", hint="name a recording: iolab live and iolab record make them")
@@ -58,9 +58,9 @@ def follow(opened: Trace | Recording, asked: Statistic, ends: tuple[str | None, 
 
 def written(pieces: Iterator[Piece], asked: Statistic, style: str, top: int | None) -> Iterator[str]:
     """The lines of answers."""
-    from ..recording.counts import HeatCounts
-    from ..statistics.answers import Stack
-    from ..statistics.moments import as_data, moments
+    from ..recording.base.counts import HeatCounts
+    from ..statistics.answers.answers import Stack
+    from ..statistics.answers.follow_rows import as_data, moments
 
     head, scale, rows = True, _Scale(), _Map(shutil.get_terminal_size((100, 40)).columns - _CLOCK - 1)
     for piece in pieces:
@@ -93,10 +93,10 @@ def _csv(asked: Statistic, answer: Answer, moment: Moment, head: bool) -> Iterat
     import csv
     import io
 
-    from ..recording.counts import UNITS, HeatCounts
-    from ..statistics.answers import Stack
-    from ..statistics.plain import OTHERS, number
-    from ..statistics.written import seconds
+    from ..recording.base.counts import UNITS, HeatCounts
+    from ..statistics.answers.answers import Stack
+    from ..statistics.answers.export import seconds
+    from ..statistics.answers.json_form import OTHERS, number
 
     def told(value: float) -> str | float | int:
         found = number(value)
@@ -161,7 +161,7 @@ class _Map:
 
     def lines(self, answer: Answer, moment: Moment) -> Iterator[str]:
         """The row of a column, with the axis above it where that is new, or long ago."""
-        from ..recording.counts import UNITS, HeatCounts
+        from ..recording.base.counts import UNITS, HeatCounts
 
         assert isinstance(answer, HeatCounts)
         log = answer.y in ("latency", "queue", "size")

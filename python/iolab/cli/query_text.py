@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..recording.counts import HeatCounts
-    from ..statistics.answers import Floats, Series, Stack
-    from ..statistics.names import Statistic
+    from ..recording.base.counts import HeatCounts
+    from ..statistics.answers.answers import Floats, Series, Stack
+    from ..statistics.language.names import Statistic
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NOTHING = "╱"
@@ -21,7 +21,7 @@ _OVERLAP = "they overlap: no sum"
 
 def lines(asked: Statistic, answer: Series | Stack, name: str, top: int) -> list[str]:
     """What to print of an answer that is no map."""
-    from ..statistics.answers import Stack
+    from ..statistics.answers.answers import Stack
 
     found = _stack(answer, top) if isinstance(answer, Stack) else _series(answer)
     return [_heading(asked, answer, name), *found, *_rest(answer)]
@@ -76,9 +76,9 @@ def _series(answer: Series) -> list[str]:
 def _stack(answer: Stack, top: int) -> list[str]:
     import numpy as np
 
-    from ..statistics.plain import averaged, largest
-    from ..texts import visible
+    from ..statistics.answers.json_form import averaged, largest
     from ..units import format_number, readable_unit
+    from ..untrusted_text import visible
 
     kept, rest = largest(answer, top)
     if not any(row.mean > 0 for row in [*kept, *([rest] if rest else [])]):

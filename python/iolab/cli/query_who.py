@@ -9,10 +9,10 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..recording.recording import Recording
-    from ..recording.trace import Trace
-    from ..statistics.names import Statistic
-    from ..statistics.who import Who
+    from ..recording.read.recording import Recording
+    from ..recording.read.trace import Trace
+    from ..statistics.ask.attribution import Who
+    from ..statistics.language.names import Statistic
 
 SHOWN = 5
 """Values of a dimension in text, unless asked otherwise."""
@@ -22,9 +22,9 @@ def answer(opened: Trace | Recording, asked: Statistic, values: str, ends: tuple
            top: int | None) -> Who:
     """Who is in these values (`10ms..1s`) of a map within a span of time. UsageError where the statistic is no map."""
     from ..errors import UsageError
-    from ..recording.conditions import parse_range
-    from ..statistics.fields import FIELDS, QUANTIZED
-    from ..statistics.who import TOP, Rectangle, who
+    from ..recording.base.conditions import parse_range
+    from ..statistics.ask.attribution import TOP, Rectangle, who
+    from ..statistics.language.fields import FIELDS, QUANTIZED
 
     if asked.breakdown not in QUANTIZED:
         raise UsageError("whose I/Os these are is asked of a map", where="--who", hint=f"such as {asked.group}.{asked.name}[latency]")
@@ -36,7 +36,7 @@ def answer(opened: Trace | Recording, asked: Statistic, values: str, ends: tuple
 def text(found: Who, asked: Statistic, name: str, values: str, top: int | None) -> list[str]:
     """What to print: a table for each dimension in which inside and outside differ."""
     from ..heatmap.words import ios, number
-    from ..texts import visible
+    from ..untrusted_text import visible
 
     amount = ios if found.unit == "1" else lambda value: f"{number(value)} B"
     lines = [f"{name}: {asked}: {amount(found.inside)} within {values}, {amount(found.outside)} outside"]
@@ -73,7 +73,7 @@ def csv_lines(found: Who) -> list[str]:
 
 def as_json(found: Who, asked: Statistic) -> str:
     """`{"schema": 1, "kind": "who", "statistic", ...}` as `statistics.who.as_data` has it."""
-    from ..statistics.who import as_data
+    from ..statistics.ask.attribution import as_data
 
     return json.dumps({"schema": 1, "kind": "who", "statistic": str(asked), **as_data(found)}, ensure_ascii=False)
 

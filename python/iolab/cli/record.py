@@ -11,8 +11,8 @@ import click
 from click.core import ParameterSource
 
 from .options import PATH, bytes_of, limit_of, output_option, seconds_of
+from .output import on_terminal, redraw, say
 from .record_words import budget_text, kept_text, live_line, summary_lines
-from .telling import on_terminal, redraw, say
 
 if TYPE_CHECKING:
     from ..recorder.settings import Budget, Retention
@@ -95,7 +95,7 @@ def _record(asked: Asked, host_words: str, output: Path | None, wanted: tuple[st
             shared: bool) -> int:
     import time
 
-    from ..hosts.named import host_named
+    from ..hosts.kinds.parse import host_named
     from ..recorder.command import check_program
     from .record_on import ready
 
@@ -136,7 +136,7 @@ def _stop(ctx: click.Context, directory: Path) -> int:
     """End the recorder of a directory and wait until all is on disk."""
     from ..errors import UsageError
     from ..recorder.control import end_recorder
-    from ..recording.facts import read_facts
+    from ..recording.base.metadata import read_facts
     from .record_words import thousands
 
     others = [name for name in ctx.params if name != "ending" and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
@@ -152,7 +152,7 @@ def _stop(ctx: click.Context, directory: Path) -> int:
 def _clean(ctx: click.Context) -> int:
     """Remove the tracefs instances of dead probes."""
     from ..errors import UsageError
-    from ..hosts.local import LocalHost
+    from ..hosts.kinds.local import LocalHost
     from ..recorder.leftovers import clean
     from ..recorder.program import probe_path
 

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from .telling import say
+from .output import say
 
 if TYPE_CHECKING:
     from ..clock import Clock
-    from ..hosts.base import Host
-    from ..hosts.elsewhere import Elsewhere
+    from ..hosts.base.host import Host
+    from ..hosts.ssh.remote import Elsewhere
     from ..recorder.devices import RecordedDevice
     from ..recorder.launch import Launcher
     from ..recorder.settings import Settings
@@ -52,7 +52,7 @@ class Ready:
 @contextmanager
 def ready(asked: Asked, host: Host) -> Iterator[Ready]:
     """Everything checked, root given up; no probe is left in the end."""
-    from ..hosts.elsewhere import elsewhere
+    from ..hosts.ssh.remote import elsewhere
     from ..recorder.privilege import become, caller
     from ..recorder.session import preload
 
@@ -90,8 +90,8 @@ def _here(asked: Asked, host: Host, sudo: bool) -> Ready:
 
 
 def _there(asked: Asked, host: Elsewhere) -> Ready:
-    from ..recorder.far import FarLauncher
     from ..recorder.program import probe_path
+    from ..recorder.remote_probe import FarLauncher
 
     launcher = FarLauncher(host, probe_path())
     try:

@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from .options import PATH, open_results, results_argument
-from .telling import say
+from .output import say
 
 
 @click.command("report")
@@ -30,7 +30,7 @@ def command(path: Path, output: Path | None, charts: Path | None, style: Literal
     if charts is not None and output is not None:
         raise UsageError("--charts writes files of its own, -o writes the report", hint="give one of them")
     from ..charts.reference import parse_reference
-    from ..compare.beside import Published
+    from ..compare.published import Published
 
     beside = None if published is None else Published(published)
     rated = [parse_reference(text) for text in references]
@@ -41,7 +41,7 @@ def command(path: Path, output: Path | None, charts: Path | None, style: Literal
         from ..charts.export import export
         from ..charts.flame import flame_charts
         from ..compare.profiles import cells_of
-        from ..results.profiles import read_profiles
+        from ..results.open.profiles import read_profiles
 
         profiles = cells_of(read_profiles(results.path)[0], results.manifest.baseline, results.manifest.variants)
         written = export(itertools.chain(results.chart.all(rated, lines), flame_charts(profiles)), charts, style)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .telling import say, tell, tell_json
+from .output import say, tell, tell_json
 
 
 class _Size(click.ParamType):  # type: ignore[type-arg]
@@ -100,7 +100,7 @@ def up(rig: str, name: str | None, disks: int, disk_size: int, disk_iops: int | 
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it.")
 def list_machines(style: str) -> int:
     """List the machines that were started."""
-    from ..hosts.rig import machines
+    from ..hosts.kinds.rig import machines
     from ..units import format_quantity
 
     found = machines()
@@ -137,7 +137,7 @@ def ssh(name: str, words: tuple[str, ...]) -> int:
 @click.option("--all", "everything", is_flag=True, help="Every machine.")
 def down(names: tuple[str, ...], everything: bool) -> int:
     """End machines and remove their disks."""
-    from ..hosts.rig import machines
+    from ..hosts.kinds.rig import machines
     from ..rigs.machine import down as end
 
     for name in [state.name for state in machines()] if everything else names or ("openzfs",):

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import PATH, output_option
-from .telling import on_terminal, say, tell, tell_json
+from .output import on_terminal, say, tell, tell_json
 
 if TYPE_CHECKING:
-    from ..hosts.base import Host
+    from ..hosts.base.host import Host
     from ..run.hosts import How
     from ..study.load import Study
 
@@ -69,7 +69,7 @@ def command(study: Path, output: Path | None, only: tuple[str, ...], variants: t
     docs/reference/study.md has every key of a study.
     """
     from ..errors import UsageError
-    from ..results.hosts import host_words, read_hosts
+    from ..results.open.multi_host import host_words, read_hosts
     from ..run.hosts import How
     from ..study.adapt import Changes, parse_only, parse_target
     from . import run_hosts
@@ -115,7 +115,7 @@ def _on_one(study: Path, output: Path | None, host: Host, how: How, dry_run: boo
 def _print_plan(study: Study, output: Path | None, style: str, host: Host, how: How) -> int:
     """0, or 1 where it couldn't be done here now."""
     from ..run.dry_run import preview
-    from .planned import plan_lines
+    from .plan_text import plan_lines
 
     plan = preview(study, output if output is not None else Path("results") / study.name, host, how.permissions)
     if style == "json":

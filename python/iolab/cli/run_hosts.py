@@ -7,13 +7,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..texts import visible
-from .planned import plan_lines
-from .telling import say, tell, tell_json
+from ..untrusted_text import visible
+from .output import say, tell, tell_json
+from .plan_text import plan_lines
 
 if TYPE_CHECKING:
     from ..errors import IolabError
-    from ..hosts.base import Host
+    from ..hosts.base.host import Host
     from ..run.hosts import How
     from ..study.load import Study
 
@@ -23,7 +23,7 @@ INTERRUPTED = 130
 def opened(words: tuple[str, ...], stack: ExitStack) -> dict[str, Host]:
     """Hosts by their names, hung up with the stack; UsageError for one that is named twice."""
     from ..errors import UsageError
-    from ..hosts.named import host_named
+    from ..hosts.kinds.parse import host_named
 
     hosts: dict[str, Host] = {}
     for text in words:

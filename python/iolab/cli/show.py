@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import PATH, format_option, open_results
+from .output import tell, tell_json
 from .show_profiles import profile_lines, profiles_json
-from .telling import tell, tell_json
 
 if TYPE_CHECKING:
-    from ..results.model import Run
-    from ..results.open import Results
+    from ..results.evidence.model import Run
+    from ..results.open.results import Results
     from ..verdict import Reason
 
 

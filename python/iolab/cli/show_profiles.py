@@ -10,7 +10,7 @@ def profile_lines(path: Path) -> list[str]:
     """A line for each profile, with what was sampled; and what was to be one."""
     from ..compare.axes import axis_text
     from ..compare.profile_words import remarks, sampled, spent
-    from ..results.profiles import read_profiles
+    from ..results.open.profiles import read_profiles
 
     found, notes = read_profiles(path)
     if not found and not notes:
@@ -25,7 +25,7 @@ def profile_lines(path: Path) -> list[str]:
 
 def profiles_json(path: Path) -> dict[str, Any]:
     """`{"profiles": [...]}`, empty where there are none."""
-    from ..results.profiles import read_profiles
+    from ..results.open.profiles import read_profiles
 
     found, notes = read_profiles(path)
     if not found and not notes:

@@ -12,28 +12,28 @@ from typing import TYPE_CHECKING, Any
 from .show_trace import PERCENTILES, tell_summary
 
 if TYPE_CHECKING:
-    from ..recording.facts import Facts
-    from ..recording.summary import RecordingSummary
-    from ..recording.unrecorded import Unrecorded
+    from ..recording.base.metadata import Facts
+    from ..recording.base.unrecorded import Unrecorded
+    from ..recording.read.summary import RecordingSummary
 
 SHOWN_MARKS = 20
 
 
 def is_recording(path: Path) -> bool:
     """Whether a path is the directory of a recording."""
-    from ..recording import layout
+    from ..recording.base import layout
 
     return layout.is_recording(path)
 
 
 def show_recording(path: Path, style: str) -> None:
     """Print the summary of the recording at `path`; it may be growing."""
-    from ..recording.recording import Recording
+    from ..recording.read.recording import Recording
 
     recording = Recording(path)
     summary = recording.summary()
     if (path / "histograms" / "keep.json").exists() or (path / "histograms" / "kept.json").exists():
-        from ..statistics.kept.answering import damaged
+        from ..statistics.kept.answer import damaged
 
         summary = replace(summary, broken=[*summary.broken, *damaged(path)])
     tell_summary(summary, style, as_json, _lines)
@@ -108,7 +108,7 @@ def _lines(summary: RecordingSummary) -> list[str]:
 
 def _commands(summary: RecordingSummary) -> list[str]:
     """What the processes that are shown were begun as: their command lines, shortened."""
-    from ..recording.summary import SHOWN
+    from ..recording.read.summary import SHOWN
 
     lines = []
     for process in list(summary.names["process"])[:6]:
@@ -127,7 +127,7 @@ def _about(facts: Mapping[str, Any]) -> str:
 def _distributions(summary: RecordingSummary) -> list[str]:
     from ..heatmap.ticks import quantity
     from ..heatmap.words import number
-    from ..recording.schema import LATENCY_BITS
+    from ..recording.base.schema import LATENCY_BITS
     from .show_trace import sizes
 
     lines = []
@@ -185,7 +185,7 @@ def _gaps(summary: RecordingSummary) -> list[str]:
 
 def _until(gap: Unrecorded) -> int | None:
     """Until when it lasts; None where it goes on."""
-    from ..recording.unrecorded import EVER_NS
+    from ..recording.base.unrecorded import EVER_NS
 
     return gap.until_ns if gap.until_ns < EVER_NS else None
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .telling import tell, tell_json
+from .output import tell, tell_json
 
 if TYPE_CHECKING:
-    from ..recording.trace import Summary
+    from ..recording.read.trace import Summary
 
 S = TypeVar("S")
 
@@ -18,14 +18,14 @@ PERCENTILES = ("50", "90", "99", "99.9", "99.99", "max")
 
 def is_trace(path: Path) -> bool:
     """Whether a path is a trace by its content; standard input can only be one."""
-    from ..recording.trace import STDIN, Trace
+    from ..recording.read.trace import STDIN, Trace
 
     return path == STDIN or (path.is_file() and path.suffix != ".json" and Trace(path).detect() is not None)
 
 
 def show_trace(path: Path, style: str) -> None:
     """Print the summary of the trace at `path`; FormatError where it is none."""
-    from ..recording.trace import Trace
+    from ..recording.read.trace import Trace
 
     tell_summary(Trace(path).summary(), style, as_json, _lines)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import PATH, format_option
-from .telling import say, tell, tell_json
+from .output import say, tell, tell_json
 
 if TYPE_CHECKING:
     from ..integrity import Finding, Verification
@@ -65,8 +65,8 @@ def _counted(number: int, word: str) -> str:
 
 
 def _verified(path: Path, repair: bool) -> Verification:
-    from ..recording.layout import is_recording
-    from ..results.verify import verify_results
+    from ..recording.base.layout import is_recording
+    from ..results.open.verify import verify_results
     from ..statistics.kept.verify import verify
 
     if is_recording(path):

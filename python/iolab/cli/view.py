@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from .options import PATH
-from .telling import say, tell
+from .output import say, tell
 
 if TYPE_CHECKING:
-    from ..server.serve import Listener
+    from ..server.http.serve import Listener
 
 PORT = 8750
 
@@ -48,11 +48,11 @@ def command(paths: tuple[Path, ...], port: int | None, address: str | None, metr
 
     Prints one address with its token; Ctrl-C ends it. A recording that grows is followed.
     """
-    from ..server import page
-    from ..server.commands import read_commands
-    from ..server.desk import at_home
-    from ..server.serve import serve
-    from ..server.store import Store
+    from ..server.alerts.commands import read_commands
+    from ..server.base.store import Store
+    from ..server.http import page
+    from ..server.http.actions import at_home
+    from ..server.http.serve import serve
 
     page.check()
     desk = at_home(Store(paths), read_commands(alert_commands))
@@ -63,7 +63,7 @@ def command(paths: tuple[Path, ...], port: int | None, address: str | None, metr
 def listening(address: str | None, port: int | None, token_file: Path | None) -> Listener:
     """A socket that listens; without a port asked for, any where the usual one is taken."""
     from ..errors import RunError
-    from ..server.serve import LOCAL, listen
+    from ..server.http.serve import LOCAL, listen
 
     token = None if token_file is None else _token(token_file)
     try:
@@ -87,7 +87,7 @@ def _token(path: Path) -> str:
     import secrets
 
     from ..errors import UsageError
-    from ..server.commands import owners
+    from ..server.alerts.commands import owners
 
     try:
         number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..results.model import Run
+from ..results.evidence.model import Run
 
 METRIC = "target.compression"
 FACTORS = ("compressibility", "buffer_compress_percentage")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UsageError
-from ..results.model import Run
+from ..results.evidence.model import Run
 from ..units import parse_fio_size
 from .achieved import AchievedLevel
 from .model import Key

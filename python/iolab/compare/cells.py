@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..metrics import Metric
-from ..results.model import Run
+from ..results.evidence.model import Run
 from ..stats.means import log_mean_interval, mean_interval
 from ..verdict import Level
 from .axes import Axes, key_of

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import UsageError
 from ..metrics import Metric, of, sort_key
-from ..results.model import Run
+from ..results.evidence.model import Run
 from ..stats.blocks import MeanInterval, t_intervals
 from ..stats.exact import sign_flip_p
 from ..stats.multiple import benjamini_hochberg

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import UsageError
 from ..metrics import OPERATIONS, Metric, of
-from ..results.model import Run
+from ..results.evidence.model import Run
 from ..stats.knee import knee_over_repetitions
 from ..stats.means import geometric_mean, log_mean_interval
 from ..stats.scalability import NoFit, UslFit, fit_usl

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..results.profiles import Profile
+from ..results.open.profiles import Profile
 
 
 def percent(share: float) -> str:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..formats.stacks import KERNEL
-from ..results.model import Factors
-from ..results.profiles import Profile
+from ..formats.profiles.stacks import KERNEL
+from ..results.evidence.model import Factors
+from ..results.open.profiles import Profile
 from .axes import level_text
 
 LEAST_SHARE = 0.002

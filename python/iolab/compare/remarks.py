@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..metrics import Metric
-from ..results.model import Run
-from ..results.standing import Standing
+from ..results.evidence.completeness import Standing
+from ..results.evidence.model import Run
 from ..verdict import Level
 from .axes import Axes, level_text
 from .cells import ArmCell, Pairing

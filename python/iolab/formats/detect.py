@@ -9,8 +9,8 @@ from typing import Any
 
 from .. import registry
 from ..errors import FormatError
-from .fio_messages import NORMAL_OUTPUT, is_normal_output
-from .tables import Format
+from .core.tables import Format
+from .fio.messages import NORMAL_OUTPUT, is_normal_output
 
 _HEAD = 65536
 """Bytes that formats are shown: enough for messages before the JSON, and for any header."""

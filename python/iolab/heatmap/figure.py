@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from ..errors import UsageError
-from ..recording.breakdown import Dimension
-from ..recording.counts import UNITS, HeatCounts
+from ..recording.base.counts import UNITS, HeatCounts
+from ..recording.read.breakdown import Dimension
 from . import overlays, words
 from .lost import NOTHING_LOST, Lost, lost_of, unrecorded, without
 from .model import Cells, Frame, View, cells_of, frame_of, fullest, gaps

@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ..errors import FormatError
-from ..recording.counts import UNITS, HeatCounts, Integers, summed
-from ..recording.grids import Linear
+from ..recording.base.counts import UNITS, HeatCounts, Integers, summed
+from ..recording.base.grids import Linear
 from .scale import Floats, Kind
 
 YScale: TypeAlias = Literal["log", "linear"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..recording.counts import HeatCounts
+from ..recording.base.counts import HeatCounts
 from .scale import Floats
 
 PERCENTILES = (0.5, 0.9, 0.99)

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..texts import visible
+from ..untrusted_text import visible
 from . import ticks
 from .figure import Layout, Panel
 from .legend import legend_text

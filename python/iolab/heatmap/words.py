@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ..recording.counts import HeatCounts, Y
-from ..recording.lost import LostKind
+from ..recording.base.counts import HeatCounts, Y
+from ..recording.base.loss_columns import LostKind
 from .model import Cells
 from .ticks import quantity
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ..errors import UsageError
-from ..hosts.base import Host, text_or_none
+from ..hosts.base.host import Host, text_or_none
 
 _NUMBER = re.compile(r"\d+:\d+")
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-from ..recording.columns import NameTables, events_of, samples_of
+from ..recording.segments.columns import NameTables, events_of, samples_of
 from .status import Status
 
 

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from ..errors import IolabError
-from ..recording.writer import RecordingWriter
-from ..statistics.kept.keeper import Keeper
+from ..recording.write.writer import RecordingWriter
+from ..statistics.kept.writer import Keeper
 
 NICENESS = 10
 """Of the thread: what is measured, and what is recorded, goes before it."""

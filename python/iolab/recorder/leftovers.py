@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import RunError
-from ..hosts.base import Host
+from ..hosts.base.host import Host
 from .program import failure
 
 

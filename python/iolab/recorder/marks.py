@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..texts import writable
+from ..untrusted_text import writable
 
 _DEEPEST = 16
 """Lists and objects within each other that facts may have."""

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from .. import _core
-from ..formats.zpool_histogram_log import ZpoolLatencyLog, ZpoolSizesLog
-from ..formats.zpool_words import FEWEST_LATENCIES, FEWEST_SIZES, SIZES
-from ..recording.facts import STEP_NS
-from ..recording.schema import EVENTS, LATENCY_BITS
+from ..formats.zfs.zpool_histogram_log import ZpoolLatencyLog, ZpoolSizesLog
+from ..formats.zfs.zpool_words import FEWEST_LATENCIES, FEWEST_SIZES, SIZES
+from ..recording.base.metadata import STEP_NS
+from ..recording.base.schema import EVENTS, LATENCY_BITS
 
 LATENCY, SIZE = "zpool", "zpool-sizes"
 """Sources of events by latency and by size."""

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 from ..errors import IolabError, RunError, UsageError
-from ..hosts.base import Host
+from ..hosts.base.host import Host
 
 OVERRIDE = "IOLAB_PROBE"
 """Environment variable that names another probe than the one that was built with iolab."""

@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import IolabError, ResultsError, RunError
-from ..recording.facts import STEP_NS
-from ..recording.writer import PutOffError
-from .begun import words_of_step
+from ..recording.base.metadata import STEP_NS
+from ..recording.write.writer import PutOffError
 from .budget import BudgetKeeper
 from .control import Client, Control
-from .feed import Feed
+from .frame_times import moved
 from .intake import Intake, Sink
+from .interfaces import Outcome, Parts
 from .marks import mark_of
-from .moved import moved
-from .own_time import OwnTime
-from .parts import Outcome, Parts
+from .probe_start import words_of_step
+from .probe_supervisor import Feed
+from .recording_clock import OwnTime
 from .settings import Settings
 from .size import SizeWatch
 from .status import Status, write_status

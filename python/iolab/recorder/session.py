@@ -14,23 +14,23 @@ from typing import Any
 from .. import recorder, recording, statistics
 from ..clock import Clock, SystemClock
 from ..errors import IolabError, UsageError
-from ..recording.layout import is_recording
-from ..recording.lock import LOCK
-from ..recording.writer import RecordingWriter, keep_private
+from ..recording.base.layout import is_recording
+from ..recording.base.lock import LOCK
+from ..recording.write.writer import RecordingWriter, keep_private
 from ..statistics import kept
 from ..statistics.kept.defaults import begin
-from .begun import begun_by
 from .command import Command
 from .control import NAME as CONTROL_FILE
 from .control import Control
 from .intake import Sink
+from .interfaces import Heard, Outcome, Parts, wait_readable
 from .keeping import KeepingSink
 from .launch import Launcher
-from .parts import Heard, Outcome, Parts, wait_readable
-from .pools import PoolSink
+from .probe_start import begun_by
 from .recorder import Recorder
 from .settings import Retention, Settings
 from .status import FILE as STATUS_FILE
+from .zpool_sink import PoolSink
 
 NICENESS = 5
 """Added to the recorder's own niceness: what is measured goes before it. The probe keeps its own, for it must not come late."""

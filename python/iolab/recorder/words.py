@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..recording.writer import LOSS_KINDS
+from ..recording.write.writer import LOSS_KINDS
 
 _MOST_CPUS = 1 << 20
 _MOST_PID = 1 << 32

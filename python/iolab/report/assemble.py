@@ -9,25 +9,26 @@ from pathlib import Path
 from .. import __version__
 from ..charts.reference import Reference
 from ..charts.theme import DARK, LIGHT
-from ..compare.beside import Published
 from ..compare.compare import compare
 from ..compare.model import Comparison
+from ..compare.published import Published
 from ..errors import UsageError
-from ..results.model import Run
+from ..results.evidence.model import Run
 from ..verdict import Level
-from . import facts, words
-from .beside import beside_sections
-from .choice import chosen_metrics
-from .datasets import Datasets
-from .method import METHOD
-from .payload import Details, LevelCount, Payload, Section, VariantInfo
-from .runs import Texts, reason_groups, run_detail, run_table
-from .sections import metric_section
-from .series import TimeBases, strips, without_devices
-from .source import Source
-from .target import target_part
-from .views import view_sections
-from .within import step_sections, window_sections
+from .model.datasets import Datasets
+from .model.metric_selection import chosen_metrics
+from .model.payload import Details, LevelCount, Payload, Section, VariantInfo
+from .model.source import Source
+from .sections import environment
+from .sections.metric_sections import metric_section
+from .sections.published_comparison import beside_sections
+from .sections.runs import Texts, reason_groups, run_detail, run_table
+from .sections.series import TimeBases, strips, without_devices
+from .sections.target import target_part
+from .sections.views import view_sections
+from .sections.windows_and_steps import step_sections, window_sections
+from .words import summary
+from .words.method import METHOD
 
 MOST_COLUMNS = 6
 """Metrics in the table of runs."""
@@ -74,8 +75,8 @@ def assemble(
         metric_section(comparison, places, datasets, charts=False) for comparison in _comparisons(results, further)
     ]
     manifest = results.manifest
-    jobs = facts.jobs(runs)
-    study = facts.study_text(results)
+    jobs = environment.jobs(runs)
+    study = environment.study_text(results)
     payload = Payload(
         generator=f"iolab {__version__}",
         title=manifest.name,
@@ -83,7 +84,7 @@ def assemble(
         origin=manifest.origin,
         created=_time_text(manifest.created_ns),
         variants=_variants(results, comparisons),
-        summary=words.summarise(told(comparisons), runs, [] if results.standing is None else results.standing.words()),
+        summary=summary.summarise(told(comparisons), runs, [] if results.standing is None else results.standing.words()),
         levels=level_counts(runs),
         reasons=reason_groups(runs),
         sections=sections,
@@ -92,10 +93,10 @@ def assemble(
         themes={"light": LIGHT, "dark": DARK},
         runs=run_table(runs, _factors(results), comparisons[:MOST_COLUMNS]),
         target=target_part(results),
-        environment=facts.environment(results),
-        assumptions=facts.assumptions(runs),
+        environment=environment.environment(results),
+        assumptions=environment.assumptions(runs),
         jobs=[*jobs, study] if study else jobs,
-        reproduce=facts.reproduce(results),
+        reproduce=environment.reproduce(results),
         method=list(METHOD),
     )
     return payload, _details(results, base)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..charts.reference import Reference
-from ..compare.beside import Published
+from ..compare.published import Published
 from .assemble import assemble
-from .html import render
-from .maps import run_maps
-from .profiles import run_profiles
-from .source import Source
+from .model.source import Source
+from .page.html import render
+from .sections.maps import run_maps
+from .sections.profiles import run_profiles
 
 
 def build_report(results: Source, base: Path | None = None, references: Sequence[Reference] = (),
@@ -19,7 +19,7 @@ def build_report(results: Source, base: Path | None = None, references: Sequence
     """The report of opened results, as one HTML file that needs no network.
 
     Args:
-        results: `iolab.results.open.Results`.
+        results: `iolab.results.open.results.Results`.
         references: rated figures that throughput against latency is held against.
         published: numbers that the cells are held beside.
         lines: the factor whose levels are lines over the load, with a panel per variant.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import RunError
-from ..hosts.rig import rig_home
+from ..hosts.kinds.rig import rig_home
 from .apt import Mirror, check_reachable, find_mirror
 from .recipe import Rig, Stage
 

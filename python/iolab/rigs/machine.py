@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..errors import RunError, UsageError
-from ..hosts.leftovers import start_ticks
-from ..hosts.rig import MACHINES, STATE_FILE, RigHost, RigOptions, RigState, cache_home, machine_home, machines, rig_home
+from ..hosts.base.orphans import start_ticks
+from ..hosts.kinds.rig import MACHINES, STATE_FILE, RigHost, RigOptions, RigState, cache_home, machine_home, machines, rig_home
 from .build import image_version
 from .qemu import Disks, choose_accelerator, command, disk_file
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import RunError
-from ..hosts.facts import boot_id
-from ..hosts.local import LocalHost
-from ..hosts.rig import rig_home
+from ..hosts.facts.host_facts import boot_id
+from ..hosts.kinds.local import LocalHost
+from ..hosts.kinds.rig import rig_home
 from .build import IMAGE, INITRD, KERNEL, image_version
 
 PROGRAM = "qemu-system-x86_64"

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import UsageError
-from ..hosts.options import Size
+from ..hosts.base.options import Size
 
 FILE = "rig.toml"
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from ..clock import Clock
 from ..errors import RunError
-from ..hosts.base import Host, Process
-from ..results.marks import Mark, add_marks
+from ..hosts.base.host import Host, Process
+from ..results.evidence.marks import Mark, add_marks
 from ..study.commands import Action
-from .begun import age_of_jobs, tells
 from .commands import CommandRunner, Running
+from .load_start import age_of_jobs, tells
 
 
 class Actions:

@@ -13,10 +13,10 @@ from typing import Any
 from ..clock import Clock
 from ..errors import RunError
 from ..files import open_for_writing
-from ..hosts.base import Host, Process
+from ..hosts.base.host import Host, Process
 from ..study.commands import Command
 from .journal import Journal
-from .starts import Starts
+from .process_registry import Starts
 
 RECORDS = "hooks.jsonl"
 OUTPUTS = "hooks"

@@ -11,14 +11,14 @@ from typing import Any
 
 from ..clock import SystemClock
 from ..errors import RunError
-from ..hosts.base import Host
-from ..hosts.local import LocalHost
+from ..hosts.base.host import Host
+from ..hosts.kinds.local import LocalHost
 from ..study.load import Study
 from ..study.plan import Plan, plan_runs
 from ..targets.base import NOTHING_ALLOWED, Permissions
 from ..targets.commands import refusals
 from ..targets.space import existing
-from .equipment import Equipment
+from .plugins import Equipment
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..files import write_atomically
-from ..hosts.base import Host
-from ..hosts.block_devices import block_device_facts, settings
-from ..hosts.facts import Facts, host_facts
+from ..hosts.base.host import Host
+from ..hosts.facts.block_devices import block_device_facts, settings
+from ..hosts.facts.host_facts import Facts, host_facts
 from ..integrity import with_own_digest
-from ..results.evidence import ENVIRONMENT_FILE
+from ..results.evidence.files import ENVIRONMENT_FILE
 from ..targets.base import Target
 from .revisions import revision
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from ..clock import Clock
 from ..errors import RunError
 from ..files import write_atomically
-from ..hosts.base import Host, HungError, KernelLog
-from ..hosts.facts import Facts, temperatures
-from ..hosts.place import Place
-from ..results.evidence import TARGET_FILE, write_plan
-from ..results.marks import add_marks
+from ..hosts.base.host import Host, HungError, KernelLog
+from ..hosts.base.target_path import Place
+from ..hosts.facts.host_facts import Facts, temperatures
+from ..results.evidence.files import TARGET_FILE, write_plan
+from ..results.evidence.marks import add_marks
 from ..sources.base import Source
 from ..study.commands import Action
 from ..study.plan import PlannedRun
@@ -28,13 +28,13 @@ from .commands import CommandRunner
 from .environment import write_run_environment
 from .hooks import Hooks, variables
 from .interrupts import Interrupts
-from .load import LoadRunner
+from .load_loop import LoadRunner
 from .log_ios import keep_ios
 from .picture import read_picture
+from .process_registry import Starts
 from .profiling import MARK, Profiler
 from .record import RunEnd, plan_of
 from .recording import StudyRecorder
-from .starts import Starts
 from .tracing import active_tracing
 
 KERNEL_FILE = "dmesg.txt"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from .. import metrics, registry
 from ..errors import FormatError
-from ..results.derive import derive
-from ..results.evidence import read_plan
+from ..results.derive.derive import derive
+from ..results.evidence.files import read_plan
 
 
 def warm_up() -> None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import IolabError, UsageError
-from ..hosts.base import Host
-from ..results.hosts import FILE as HOSTS_FILE
-from ..results.hosts import Hosts, read_hosts, write_hosts
-from ..results.lock import check_free
-from ..results.manifest import FILE as MANIFEST_FILE
+from ..hosts.base.host import Host
+from ..results.evidence.lock import check_free
+from ..results.evidence.manifest import FILE as MANIFEST_FILE
+from ..results.open.multi_host import FILE as HOSTS_FILE
+from ..results.open.multi_host import Hosts, read_hosts, write_hosts
 from ..study.adapt import Changes
 from ..targets.base import Permissions
 from .interrupts import Interrupts, SameInterrupts

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..clock import Clock
 from ..files import open_for_writing
-from ..results.journal import EVENTS, FILE, checked_line
+from ..results.evidence.journal import EVENTS, FILE, checked_line
 
 
 class Journal:

@@ -19,21 +19,21 @@ from numpy.typing import NDArray
 from .. import _core
 from ..errors import FormatError, IolabError, ResultsError
 from ..files import write_atomically
-from ..formats.fio_json import FioJson
-from ..formats.fio_pool import pool_jobs
-from ..formats.tables import FioDirection
-from ..results.evidence import IO_LOG_FILE
+from ..formats.core.tables import FioDirection
+from ..formats.fio.json_output import FioJson
+from ..formats.fio.pool import pool_jobs
+from ..results.evidence.files import IO_LOG_FILE
 from ..results.gates.io_log import LATENCY_BITS, PERCENTILES, counted
 from ..workloads.base import Load
 from ..workloads.fio_ios import FOLDER, IoLog, io_logs, span_ns
 from ..workloads.fio_job import OUTPUT_FILE, SHORTEST_LOGGED, STEP_LOG_MSEC
 from ..workloads.fio_sections import NAME
+from .per_second import Sums, second_logs
 from .recording import RECORDINGS
-from .second_logs import Sums, second_logs
 
 if TYPE_CHECKING:
-    from ..recording.recording import Segment
-    from ..recording.writer import RecordingWriter
+    from ..recording.read.recording import Segment
+    from ..recording.write.writer import RecordingWriter
 
 OWN = "-fio"
 """Ends the name of the recording that takes fio's logs while the host's own has another writer: a recording has only one."""
@@ -75,8 +75,8 @@ def keep_ios(run_dir: Path, load: Load, window: tuple[int, int] | None, host: st
 
 def _taken(run_dir: Path, logs: Sequence[IoLog], load: Load, window: tuple[int, int] | None, host: str) -> dict[str, Any]:
     """Ingest, look at what the recording holds, and write the logs per second; what `log_ios.json` says of it."""
-    from ..recording.ingest import Ingested, ingest_run
-    from ..recording.trace import Trace
+    from ..recording.read.trace import Trace
+    from ..recording.write.ingest import Ingested, ingest_run
 
     logs = [log for log in logs if log.path.stat().st_size]
     if not logs:
@@ -104,8 +104,8 @@ def _around(*spans: tuple[int, int] | None) -> tuple[int, int] | None:
 
 def _opened(recordings: Path, host: str) -> tuple[Path, RecordingWriter]:
     """The host's recording, ready for writing, or one beside it where a recorder writes that one."""
-    from ..recording.layout import is_recording
-    from ..recording.writer import RecordingWriter
+    from ..recording.base.layout import is_recording
+    from ..recording.write.writer import RecordingWriter
 
     refused: ResultsError | None = None
     for name in (host, f"{host}{OWN}"):
@@ -122,7 +122,7 @@ def _opened(recordings: Path, host: str) -> tuple[Path, RecordingWriter]:
 
 def _label(writer: RecordingWriter, run: str) -> str:
     """The run's name; where a killed attempt was marked with it, that with a number, and what the attempt left is removed."""
-    from ..recording.recording import Recording
+    from ..recording.read.recording import Recording
 
     taken = {mark["label"] for mark in Recording(writer.directory).marks() if mark["kind"] == "run"}
     label, number = run, 1
@@ -138,7 +138,7 @@ def _held(place: Path, label: str, prefixes: Mapping[str, str], window: tuple[in
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    from ..recording.recording import Recording
+    from ..recording.read.recording import Recording
 
     found = _Held()
     segments = [each for each in Recording(place).segments() if each.facts.get("label") == label]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import IolabError
 from ..files import write_atomically
-from ..results.evidence import PICTURE_READ_FILE, read_io_log
+from ..results.evidence.files import PICTURE_READ_FILE, read_io_log
 from ..workloads.picture_plan import PICTURE_FILE
 
 _STEP_NS = 10_000_000
@@ -25,8 +25,8 @@ def read_picture(run_dir: Path, noticed: Callable[[str], None]) -> None:
     found = read_io_log(run_dir)
     if not (run_dir / PICTURE_FILE).is_file() or "label" not in found:
         return
-    from ..recording.recording import Recording
-    from ..statistics.query import heat
+    from ..recording.read.recording import Recording
+    from ..statistics.ask.query import heat
     from ..workloads.picture_read import drawn_in, read_back
 
     try:

@@ -17,11 +17,11 @@ from typing import Any
 from ..clock import Clock
 from ..errors import FormatError, RunError
 from ..files import write_atomically
-from ..formats.perf_script import fold
-from ..hosts.base import Completed, Host, text_or_none
-from ..hosts.facts import host_facts
-from ..hosts.mirror import scratch_on
-from ..results.profiles import FACTS_FILE, SCHEMA, STACKS_FILE
+from ..formats.profiles.perf_script import fold
+from ..hosts.base.host import Completed, Host, text_or_none
+from ..hosts.facts.host_facts import host_facts
+from ..hosts.ssh.remote_paths import scratch_on
+from ..results.open.profiles import FACTS_FILE, SCHEMA, STACKS_FILE
 from ..study.commands import Action, Command
 from ..study.profile import Profiling
 from ..targets.disks import make_recorded

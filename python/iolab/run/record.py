@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..hosts.place import Place
-from ..results.model import RunPlan
+from ..hosts.base.target_path import Place
+from ..results.evidence.model import RunPlan
 from ..sources.base import Source
 from ..study.plan import PlannedRun
 from ..workloads.base import Job, Load

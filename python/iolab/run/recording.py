@@ -12,15 +12,15 @@ from typing import Any
 
 from ..clock import Clock
 from ..errors import RunError
-from ..hosts.base import Host, Process
-from ..hosts.elsewhere import elsewhere
-from ..hosts.local import LocalHost
+from ..hosts.base.host import Host, Process
+from ..hosts.kinds.local import LocalHost
+from ..hosts.ssh.remote import elsewhere
 from ..recorder.control import NAME as CONTROL
 from ..recorder.control import say
 from ..recorder.devices import find_devices
-from ..recorder.far import check_far
 from ..recorder.privilege import need_root_for
 from ..recorder.program import NAME, checked, probe_path
+from ..recorder.remote_probe import check_far
 from ..recorder.settings import COUNTERS
 from ..sources.recorded import RecordedSource
 from ..targets.base import Target

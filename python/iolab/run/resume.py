@@ -15,19 +15,19 @@ from typing import Any
 
 from ..errors import FormatError, ResultsError, UsageError
 from ..files import read_regular
-from ..hosts.base import Host
-from ..results.evidence import profile_directories, read_plan, run_directories, run_number
-from ..results.journal import FILE as JOURNAL_FILE
-from ..results.journal import read_journal
-from ..results.manifest import FILE as MANIFEST_FILE
-from ..results.manifest import STUDY_FILE, Manifest, read_manifest
-from ..results.model import RunPlan
+from ..hosts.base.host import Host
+from ..results.evidence.files import profile_directories, read_plan, run_directories, run_number
+from ..results.evidence.journal import FILE as JOURNAL_FILE
+from ..results.evidence.journal import read_journal
+from ..results.evidence.manifest import FILE as MANIFEST_FILE
+from ..results.evidence.manifest import STUDY_FILE, Manifest, read_manifest
+from ..results.evidence.model import RunPlan
 from ..study.adapt import Changes
 from ..study.load import Study, load_study
 from ..targets.made import SUFFIX as MADE
 from ..targets.made import clean_leftovers
 from .journal import Journal
-from .starts import end_left_running
+from .process_registry import end_left_running
 
 ASIDE = "aside"
 

@@ -9,7 +9,7 @@ but a few checked words that say how contents compare.
 from __future__ import annotations
 
 from ..errors import RunError
-from ..hosts.base import Host
+from ..hosts.base.host import Host
 
 _SCRIPT = r"""
 for name in $(git rev-parse --local-env-vars); do unset "$name"; done

@@ -12,27 +12,27 @@ from typing import Any
 from ..clock import Clock
 from ..errors import RunError
 from ..files import write_atomically
-from ..hosts.base import Host
-from ..hosts.facts import Facts
-from ..results.evidence import PROFILES, RUNS
-from ..results.manifest import FILE as MANIFEST_FILE
-from ..results.manifest import STUDY_FILE, Manifest, read_manifest, write_manifest
+from ..hosts.base.host import Host
+from ..hosts.facts.host_facts import Facts
+from ..results.evidence.files import PROFILES, RUNS
+from ..results.evidence.manifest import FILE as MANIFEST_FILE
+from ..results.evidence.manifest import STUDY_FILE, Manifest, read_manifest, write_manifest
 from ..study.load import Study
 from ..study.plan import Plan, PlannedRun, plan_runs
 from ..targets.base import NOTHING_ALLOWED, Permissions, Target
 from ..targets.made import SUFFIX as MADE
 from .commands import CommandRunner
 from .environment import gather, write_study_environment
-from .equipment import Equipment
 from .execute import Executor, RunSetting
 from .headline import headline, warm_up
 from .hooks import Hooks
 from .interrupts import Interrupts
 from .journal import Journal
+from .plugins import Equipment
+from .process_registry import Starts
 from .progress import Outcome, ProgressListener
 from .record import RunEnd
 from .resume import NOTHING, Past, check_host, check_surroundings, clear, drifted, read_past
-from .starts import Starts
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from ..clock import Clock, SystemClock
 from ..errors import RunError, UsageError
-from ..hosts.base import Host
-from ..hosts.local import LocalHost
-from ..results.evidence import RUNS
-from ..results.hosts import FILE as HOSTS_FILE
-from ..results.lock import FILE as LOCK_FILE
-from ..results.lock import check_free, lock
-from ..results.manifest import FILE as MANIFEST_FILE
+from ..hosts.base.host import Host
+from ..hosts.kinds.local import LocalHost
+from ..results.evidence.files import RUNS
+from ..results.evidence.lock import FILE as LOCK_FILE
+from ..results.evidence.lock import check_free, lock
+from ..results.evidence.manifest import FILE as MANIFEST_FILE
+from ..results.open.multi_host import FILE as HOSTS_FILE
 from ..study.adapt import Changes
 from ..study.load import Study, load_study
 from ..study.trust import require_trust

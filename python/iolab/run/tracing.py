@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from ..hosts.base import Host, text_or_none
-from .starts import MARK
+from ..hosts.base.host import Host, text_or_none
+from .process_registry import MARK
 
 _TRACEFS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _OWN = re.compile(r"iolab-(\d+)-\d+-")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ..hosts.base import Host, text_or_none
+from ..hosts.base.host import Host, text_or_none
 
 _EVERY = 0.5
 """Seconds between looks."""

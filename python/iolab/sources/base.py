@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from ..clock import Clock
-from ..hosts.base import Host
-from ..hosts.options import Options
+from ..hosts.base.host import Host
+from ..hosts.base.options import Options
 
 
 class Source(Protocol):

@@ -11,7 +11,7 @@ from signal import Signals
 from typing import ClassVar
 
 from ..clock import Clock
-from ..hosts.base import Host, Process
+from ..hosts.base.host import Host, Process
 
 
 class Beside(ABC):

@@ -18,9 +18,9 @@ from typing import Annotated, ClassVar, TextIO
 from pydantic import Field
 
 from ..clock import Clock
-from ..formats.counter_set import CounterSet
-from ..hosts.base import Host
-from ..hosts.options import Duration, Options
+from ..formats.host.counter_set import CounterSet
+from ..hosts.base.host import Host
+from ..hosts.base.options import Duration, Options
 
 
 class CounterOptions(Options):

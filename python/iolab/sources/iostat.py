@@ -15,8 +15,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from ..clock import Clock
-from ..hosts.base import Host
-from ..hosts.options import Options
+from ..hosts.base.host import Host
+from ..hosts.base.options import Options
 from .beside import Beside
 
 FILE = "iostat.json"

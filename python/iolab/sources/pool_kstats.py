@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..clock import Clock
-from ..formats.kstat_log import KSTATS, named_lines, not_loaded
-from ..hosts.base import Host, text_or_none
-from ..hosts.options import Options
+from ..formats.zfs.kstat_log import KSTATS, named_lines, not_loaded
+from ..hosts.base.host import Host, text_or_none
+from ..hosts.base.options import Options
 from .counters import CounterSource
 from .zfs_pools import PoolOptions, watched
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from ..clock import Clock
-from ..hosts.base import Host
+from ..hosts.base.host import Host
 from .counters import CounterOptions, CounterSource
 
 STATUS = "status.json"

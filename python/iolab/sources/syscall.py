@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from ..hosts.options import Options
+from ..hosts.base.options import Options
 from .counters import CounterOptions
 from .recorded import RecordedSource
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from ..formats.kstat_log import KSTATS
-from ..hosts.base import Host
+from ..formats.zfs.kstat_log import KSTATS
+from ..hosts.base.host import Host
 from .counters import CounterOptions
 
 _OURS = "iolab-"

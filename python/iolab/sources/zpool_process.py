@@ -10,8 +10,8 @@ from pydantic import Field
 
 from ..clock import Clock
 from ..errors import RunError
-from ..hosts.base import Host
-from ..hosts.options import Options
+from ..hosts.base.host import Host
+from ..hosts.base.options import Options
 from .beside import Beside
 from .zfs_pools import watched
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from .. import registry
 from ..errors import UsageError
-from ..hosts.options import Options
+from ..hosts.base.options import Options
 from .expressions import ExpressionError, is_expression, names_in, size_of, takes_size
 from .factors import Scalar, Sweep
 from .model import StudyFile

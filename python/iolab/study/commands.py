@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from ..hosts.options import OptionProblem, problems_error
+from ..hosts.base.options import OptionProblem, problems_error
 
 Level = Literal["study", "variant", "block", "run"]
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from ..compare.axes import level_text
 from ..errors import UsageError
-from ..hosts.options import OptionProblem, problems_error
+from ..hosts.base.options import OptionProblem, problems_error
 from ..units import parse_fio_size
 from ..workloads.fio_sizes import SIZES
 from .expressions import takes_size

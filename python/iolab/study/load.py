@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from .. import registry
 from ..errors import UsageError
-from ..hosts.base import Host
-from ..hosts.facts import host_facts
-from ..hosts.local import LocalHost
-from ..hosts.options import Options
+from ..hosts.base.host import Host
+from ..hosts.base.options import Options
+from ..hosts.facts.host_facts import host_facts
+from ..hosts.kinds.local import LocalHost
 from .adapt import Changes, adapted
 from .cells import Cell, CellBuilder
 from .commands import Action, Command, Hooks

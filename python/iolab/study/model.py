@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from ..hosts.options import Duration, OptionProblem, problems_error
+from ..hosts.base.options import Duration, OptionProblem, problems_error
 from .commands import LEVELS, Action, Command, CommandList, Hooks, Level, OneCommand
 from .factors import FactorSet
 from .profile import ProfileTable

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from ..errors import StudyError
-from ..hosts.options import PROBLEMS
+from ..hosts.base.options import PROBLEMS
 from .lines import Path
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..compare.axes import level_text
-from ..hosts.options import Duration, OptionProblem, problems_error
+from ..hosts.base.options import Duration, OptionProblem, problems_error
 from .factors import FactorSet, Scalar, matches
 from .problems import near
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import StudyError
-from ..texts import visible
+from ..untrusted_text import visible
 from .load import Study
 
 

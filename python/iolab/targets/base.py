@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from ..hosts.base import Host
-from ..hosts.facts import Facts
-from ..hosts.options import Options
-from ..hosts.place import Place
+from ..hosts.base.host import Host
+from ..hosts.base.options import Options
+from ..hosts.base.target_path import Place
+from ..hosts.facts.host_facts import Facts
 
 
 @dataclass(frozen=True)

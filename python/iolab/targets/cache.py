@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ..errors import RunError
-from ..hosts.base import Host
+from ..hosts.base.host import Host
 from ..units import format_quantity
 from .commands import do, need_root
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..errors import RunError
-from ..hosts.base import Completed, Host
+from ..hosts.base.host import Completed, Host
 
 PATIENCE = 600.0
 """Seconds that writing back, unmounting or mkfs may take: large devices are slow at all three."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..hosts.base import Host, text_or_none
+from ..hosts.base.host import Host, text_or_none
 from .mounts import Mount
 
 _DEPTH = 16

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, NoReturn
 from pydantic import Field, field_validator
 
 from ..errors import RunError
-from ..hosts.base import Host
-from ..hosts.facts import Facts
-from ..hosts.options import Options
-from ..hosts.place import Place
+from ..hosts.base.host import Host
+from ..hosts.base.options import Options
+from ..hosts.base.target_path import Place
+from ..hosts.facts.host_facts import Facts
 from ..units import format_quantity
 from .base import NOTHING_ALLOWED, Permissions, RunContext
 from .cache import CacheOption, check_cold, check_may_be_cold, check_on_disk, drop_caches

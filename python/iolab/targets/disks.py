@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from ..errors import RunError
-from ..hosts.base import Host, text_or_none
-from ..hosts.facts import Facts
-from ..hosts.options import OptionProblem, Options, problems_error
+from ..hosts.base.host import Host, text_or_none
+from ..hosts.base.options import OptionProblem, Options, problems_error
+from ..hosts.facts.host_facts import Facts
 from .base import Permissions
 from .devices import device_facts
 from .loops import Loop, LoopOptions, check_fit, check_loop, check_loop_room, make_loops

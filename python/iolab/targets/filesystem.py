@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 from ..errors import RunError
-from ..hosts.base import Host, need
-from ..hosts.facts import Facts
-from ..hosts.options import Options
-from ..hosts.place import Place
+from ..hosts.base.host import Host, need
+from ..hosts.base.options import Options
+from ..hosts.base.target_path import Place
+from ..hosts.facts.host_facts import Facts
 from ..units import format_quantity
 from .base import NOTHING_ALLOWED, Permissions, RunContext
 from .cache import check_cold, check_fincore, drop_caches

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from ..hosts.options import OptionProblem, problems_error
+from ..hosts.base.options import OptionProblem, problems_error
 from ..units import format_quantity
 from .cache import CacheOption
 from .disks import DiskOptions

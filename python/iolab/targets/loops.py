@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from ..errors import RunError
-from ..hosts.base import Host, need, text_or_none
-from ..hosts.options import Options, Size
+from ..hosts.base.host import Host, need, text_or_none
+from ..hosts.base.options import Options, Size
 from ..units import format_quantity
 from .commands import do, need_root, pause
 from .made import IMAGES, loops_of

@@ -22,9 +22,9 @@ from uuid import UUID
 
 from ..errors import RunError
 from ..files import open_for_writing, read_regular
-from ..hosts.base import Host
-from ..hosts.mirror import here, scratch_on
-from ..texts import parsed
+from ..hosts.base.host import Host
+from ..hosts.ssh.remote_paths import here, scratch_on
+from ..untrusted_text import parsed
 from .commands import pause, tried
 from .mounts import mounts
 from .zpool_pool import PREFIX

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import RunError
-from ..hosts.base import Host, need, text_or_none
+from ..hosts.base.host import Host, need, text_or_none
 from .base import Permissions
 from .commands import interpreter
 from .devices import partitions, stack_of

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..errors import RunError
-from ..hosts.base import Host
+from ..hosts.base.host import Host
 from .commands import do, interpreter
 
 _SURVEY = """

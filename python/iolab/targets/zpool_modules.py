@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..errors import RunError
-from ..hosts.base import Host, text_or_none
+from ..hosts.base.host import Host, text_or_none
 from .commands import do
 
 SWITCH = "openzfs-use"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from ..hosts.options import OptionProblem, Options, problems_error
+from ..hosts.base.options import OptionProblem, Options, problems_error
 from ..units import parse_fio_time
 from .cache import CacheOption
 from .zpool_layout import FORM, Layout, parse_layout

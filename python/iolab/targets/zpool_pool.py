@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..errors import RunError
-from ..hosts.base import Host
+from ..hosts.base.host import Host
 from .commands import PATIENCE, do, pause, tried
 
 PREFIX = "iolab-"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from ..hosts.base import Host
-from ..hosts.options import Options
-from ..hosts.place import Place
-from ..results.marks import Mark
+from ..hosts.base.host import Host
+from ..hosts.base.options import Options
+from ..hosts.base.target_path import Place
+from ..results.evidence.marks import Mark
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..errors import RunError
-from ..hosts.base import Host
-from ..hosts.options import Options
-from ..hosts.place import Place
-from ..results.marks import Mark
+from ..hosts.base.host import Host
+from ..hosts.base.options import Options
+from ..hosts.base.target_path import Place
+from ..results.evidence.marks import Mark
 from .base import Job, Load, Workload
 from .files_model import FilesOptions
 from .fio import FioWorkload

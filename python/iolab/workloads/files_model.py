@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from ..hosts.options import Duration, OptionProblem, Options, Size, problems_error
+from ..hosts.base.options import Duration, OptionProblem, Options, Size, problems_error
 from .compressibility import DECIDED
 from .fio_options import Scalar, problems
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..errors import FormatError, RunError
-from ..hosts.base import Host, need
-from ..hosts.options import Options
-from ..hosts.place import Place
-from ..results.marks import Mark
+from ..hosts.base.host import Host, need
+from ..hosts.base.options import Options
+from ..hosts.base.target_path import Place
+from ..results.evidence.marks import Mark
 from .base import Job, Load, Workload
 from .fio_check import check_jobs
 from .fio_ios import FOLDER, io_logs, span_ns
@@ -141,7 +141,7 @@ class FioWorkload:
     def window(self, run_dir: Path) -> tuple[int, int] | None:
         """By fio's own clock: back from its last I/O where it logs each, from its start time where it tells (3.36 and later), else back
         from the end of its jobs."""
-        from ..formats.fio_json import FioJson  # here: readers are needed after a run, not to plan one
+        from ..formats.fio.json_output import FioJson  # here: readers are needed after a run, not to plan one
 
         try:
             found = FioJson().read((run_dir / OUTPUT_FILE).read_bytes(), OUTPUT_FILE)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import RunError
-from ..hosts.base import Host
+from ..hosts.base.host import Host
 from .fio_jobfile import Section
 from .fio_options import job_text
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..hosts.options import OptionProblem
+from ..hosts.base.options import OptionProblem
 from ..units import format_quantity
 from .fio_jobfile import Section
 from .fio_options import Scalar, offered_iops, switched_on, synchronous

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..errors import RunError
-from ..hosts.place import Place
+from ..hosts.base.target_path import Place
 from .fio_ios import log_options
 from .fio_jobfile import Section
 from .fio_options import LAYOUT_BLOCK, SMALL_BLOCK, Scalar, largest_block, switched_on, synchronous

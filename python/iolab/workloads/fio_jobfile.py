@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..hosts.options import OptionProblem
+from ..hosts.base.options import OptionProblem
 from .fio_names import ALIASES
 
 _HEADER = re.compile(r"\[([^\]]+)\]\s*(?:[;#].*)?")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from ..files import read_regular
-from ..hosts.options import Duration, OptionProblem, Options, problems_error
+from ..hosts.base.options import Duration, OptionProblem, Options, problems_error
 from .fio_jobfile import KEY
 from .fio_options import Scalar, problems
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UsageError
-from ..hosts.options import OptionProblem
-from ..results.facts import SYNC_ENGINES
+from ..hosts.base.options import OptionProblem
+from ..results.facts.run_facts import SYNC_ENGINES
 from ..units import parse_fio_size
 from .fio_names import BARRED_ENGINES, FILE_ENGINES, RESERVED
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import UsageError
-from ..hosts.options import OptionProblem
+from ..hosts.base.options import OptionProblem
 from ..units import parse_fio_time
 from .compressibility import DECIDED, data_options
 from .fio_ios import log_notes, log_problems

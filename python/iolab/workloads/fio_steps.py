@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from ..hosts.options import OptionProblem
+from ..hosts.base.options import OptionProblem
 from .compressibility import DECIDED, data_options
 from .fio_jobfile import Section
 from .fio_model import SHORTEST_STEP, StepOptions

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..errors import FormatError
-from ..hosts.base import Host, need
-from ..hosts.options import Options
-from ..hosts.place import Place
-from ..results.marks import Mark
+from ..hosts.base.host import Host, need
+from ..hosts.base.options import Options
+from ..hosts.base.target_path import Place
+from ..results.evidence.marks import Mark
 from . import picture_job as files
 from .base import Job, Load, Workload
 from .fio import SLOWEST_LAYOUT, SPARE_SECONDS, FioWorkload
@@ -113,7 +113,7 @@ class PictureWorkload:
 
     def window(self, run_dir: Path) -> tuple[int, int] | None:
         """By fio's own clock: its start time where it tells (3.36 and later), else back from the end of its job."""
-        from ..formats.fio_json import FioJson  # here: readers are needed after a run, not to plan one
+        from ..formats.fio.json_output import FioJson  # here: readers are needed after a run, not to plan one
 
         try:
             found = FioJson().read((run_dir / files.OUTPUT_FILE).read_bytes(), files.OUTPUT_FILE)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 
 from ..errors import RunError
-from ..hosts.place import Place
+from ..hosts.base.target_path import Place
 from .fio_ios import log_options
 from .fio_job import LOG_PREFIX
 from .fio_jobfile import Section

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, model_validator
 
 from ..errors import FormatError, UsageError
-from ..hosts.options import Duration, OptionProblem, Options, Size, problems_error
+from ..hosts.base.options import Duration, OptionProblem, Options, Size, problems_error
 from ..units import parse_fio_size, parse_fio_time
 from .picture_bitmap import Bitmap, of_file, of_rows, of_text
 from .picture_plan import LEAD, TAIL, Canvas, Map

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import FormatError, UsageError
-from ..recording.counts import HeatCounts
-from ..recording.grids import LogLinear
-from ..texts import parsed
+from ..recording.base.counts import HeatCounts
+from ..recording.base.grids import LogLinear
+from ..untrusted_text import parsed
 from .picture_plan import PICTURE_FILE, Canvas, canvas_of
 
 Pixels: TypeAlias = "npt.NDArray[np.int64]"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.results.published import import_table
+from iolab.results.imports.table import import_table
 
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "scripts"))

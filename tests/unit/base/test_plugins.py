@@ -10,9 +10,9 @@ import pytest
 
 from iolab import metrics, registry
 from iolab.errors import PluginError, UsageError
-from iolab.results.cache import evidence_key
-from iolab.results.derive import derive
-from iolab.results.model import RunPlan
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.model import RunPlan
+from iolab.results.open.cache import evidence_key
 from iolab.verdict import Level
 from support.acting import fake_host
 from support.fio_files import job, output, write_run
@@ -23,8 +23,8 @@ Install = Callable[..., None]
 PLAN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={"numjobs": 4}, jobs=4, runtime=10.0, exit_code=0)
 
 MODULE = '''
-from iolab.formats.counter_set import CounterSet, Measured
-from iolab.formats.host_columns import Column, gauge, whole_numbers
+from iolab.formats.host.counter_set import CounterSet, Measured
+from iolab.formats.host.host_columns import Column, gauge, whole_numbers
 from iolab.metrics import Metric
 from iolab.results.gates.base import suspect
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.texts import parsed, visible, visible_json, writable
+from iolab.untrusted_text import parsed, visible, visible_json, writable
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=30))

@@ -7,16 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import UsageError
-from iolab.units import (
-    UNITS,
-    format_number,
-    format_quantity,
-    parse_fio_size,
-    parse_fio_time,
-    parse_quantity,
-    readable_unit,
-    to_base,
-)
+from iolab.units import UNITS, format_number, format_quantity, parse_fio_size, parse_fio_time, parse_quantity, readable_unit, to_base
 
 
 @pytest.mark.parametrize(("value", "symbol", "expected"), [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from iolab.texts import visible
+from iolab.untrusted_text import visible
 
 
 def test_vectors(root: Path) -> None:

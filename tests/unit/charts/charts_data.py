@@ -9,7 +9,7 @@ from pathlib import Path
 
 from iolab import metrics
 from iolab.compare.model import Cell, Change, Comparison, Estimate
-from iolab.results.model import Observation, Run, RunPlan
+from iolab.results.evidence.model import Observation, Run, RunPlan
 from iolab.verdict import Level, Verdict
 
 JOBS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)

@@ -19,7 +19,7 @@ from iolab.charts import Reference, Tail, change, hockey_stick, over_load, perce
 from iolab.charts.percentiles import BEYOND, percents_for
 from iolab.compare.compare import compare
 from iolab.compare.curves import curves
-from iolab.results.model import Histogram, Series
+from iolab.results.evidence.model import Histogram, Series
 from iolab.stats.knee import KneeEstimate
 
 

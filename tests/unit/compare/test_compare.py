@@ -18,7 +18,7 @@ from iolab.compare.compare import compare
 from iolab.compare.model import Cell, Comparison
 from iolab.compare.render.matrix import render_matrix
 from iolab.errors import UsageError
-from iolab.results.model import Observation, Run
+from iolab.results.evidence.model import Observation, Run
 from iolab.stats.power import blocks_needed, detectable
 from iolab.verdict import Level, Reason, Verdict
 from support.runs import run

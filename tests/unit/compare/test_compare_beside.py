@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.compare.beside import Published
 from iolab.compare.compare import compare
+from iolab.compare.published import Published
 from iolab.errors import FormatError, UsageError
-from iolab.results.model import Run
+from iolab.results.evidence.model import Run
 from iolab.verdict import Level
 from support.runs import run
 

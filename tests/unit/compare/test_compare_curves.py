@@ -14,7 +14,7 @@ from iolab.compare.curve_model import Curve, Curves
 from iolab.compare.curves import curves
 from iolab.compare.render.knees import render_knees
 from iolab.errors import UsageError
-from iolab.results.model import Observation, Run, RunPlan
+from iolab.results.evidence.model import Observation, Run, RunPlan
 from iolab.stats.knee import KneeEstimate, NoKnee
 from iolab.stats.scalability import NoFit, UslFit
 from iolab.verdict import Level, Reason, Verdict

@@ -9,7 +9,7 @@ from iolab.charts import matrix
 from iolab.compare.compare import compare
 from iolab.compare.model import Comparison
 from iolab.compare.render.matrix import render_matrix
-from iolab.results.model import Observation, Run, RunPlan
+from iolab.results.evidence.model import Observation, Run, RunPlan
 from iolab.verdict import Level, Reason, Verdict
 
 MIB = 2**20

@@ -8,7 +8,7 @@ import pytest
 
 from iolab.compare.profile_words import percent, points, remarks, sampled, spent
 from iolab.compare.profiles import CellProfiles, cells_of, change
-from iolab.results.profiles import Profile, is_idle, read_profiles
+from iolab.results.open.profiles import Profile, is_idle, read_profiles
 from support.profiles import AFTER, BEFORE, add_profile
 
 

@@ -12,9 +12,9 @@ import pytest
 from iolab import registry
 from iolab.compare.compare import compare
 from iolab.compare.render.matrix import render_matrix
-from iolab.results.model import Run
-from iolab.results.open import Results
-from iolab.results.published import import_table
+from iolab.results.evidence.model import Run
+from iolab.results.imports.table import import_table
+from iolab.results.open.results import Results
 
 # % change of project against master as published: numjobs to 1, 2, 4, 8 disks
 IOPS = """

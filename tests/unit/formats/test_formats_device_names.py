@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.formats.device_names import NO_DISK, PARTITION, STACKED, UNKNOWN, choose_devices
+from iolab.formats.core.device_names import NO_DISK, PARTITION, STACKED, UNKNOWN, choose_devices
 
 
 @pytest.mark.parametrize(("listed", "counted"), [

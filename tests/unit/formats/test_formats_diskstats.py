@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab.errors import FormatError
-from iolab.formats.diskstats import HEADER, DiskstatsLog
-from iolab.formats.tables import DeviceTable
+from iolab.formats.core.tables import DeviceTable
+from iolab.formats.host.diskstats import HEADER, DiskstatsLog
 
 START = 1_700_000_000_000_000_000
 SECOND = 10**9

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from iolab.formats.fio_groups import FioGroup, groups_of
-from iolab.formats.fio_json import FioJson
-from iolab.formats.fio_terse import FioTerse
+from iolab.formats.fio.groups import FioGroup, groups_of
+from iolab.formats.fio.json_output import FioJson
+from iolab.formats.fio.terse import FioTerse
 from support.fio_files import job, output
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from iolab.errors import FormatError
-from iolab.formats.fio_json import FioJson
+from iolab.formats.fio.json_output import FioJson
 
 DATA = Path(__file__).parents[2] / "data" / "formats"
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from iolab.errors import FormatError
-from iolab.formats.fio_log import FioLog
-from iolab.formats.fio_seconds import latency_per_second
-from iolab.formats.tables import FioLogTable
-from iolab.results.load_series import load_series
+from iolab.formats.core.tables import FioLogTable
+from iolab.formats.fio.log import FioLog
+from iolab.formats.fio.seconds import latency_per_second
+from iolab.results.facts.load_series import load_series
 
 EPOCH = 1_700_000_000_000
 

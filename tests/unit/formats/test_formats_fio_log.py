@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab.errors import FormatError
-from iolab.formats.fio_log import FioLog
-from iolab.formats.fio_seconds import per_second
-from iolab.formats.tables import FioLogTable
+from iolab.formats.core.tables import FioLogTable
+from iolab.formats.fio.log import FioLog
+from iolab.formats.fio.seconds import per_second
 
 DATA = Path(__file__).parents[2] / "data" / "formats"
 

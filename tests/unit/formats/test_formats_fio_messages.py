@@ -10,11 +10,11 @@ import pytest
 
 from iolab.errors import FormatError
 from iolab.formats import detect
-from iolab.formats.fio_json import FioJson
-from iolab.formats.fio_messages import is_normal_output, trouble_in
-from iolab.formats.fio_terse import FioTerse
-from iolab.results.derive import derive
-from iolab.results.model import RunPlan
+from iolab.formats.fio.json_output import FioJson
+from iolab.formats.fio.messages import is_normal_output, trouble_in
+from iolab.formats.fio.terse import FioTerse
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.model import RunPlan
 from iolab.verdict import Level
 from support.fio_files import job, output, write_run
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab.errors import UsageError
-from iolab.formats.fio_json import FioJson
-from iolab.formats.fio_pool import percentiles_of_bins, pool_jobs, pool_latencies
-from iolab.formats.tables import FioDirection, FioJob, Latency
+from iolab.formats.core.tables import FioDirection, FioJob, Latency
+from iolab.formats.fio.json_output import FioJson
+from iolab.formats.fio.pool import percentiles_of_bins, pool_jobs, pool_latencies
 
 DATA = Path(__file__).parents[2] / "data" / "formats"
 

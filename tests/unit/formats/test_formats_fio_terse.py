@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import FormatError
-from iolab.formats.fio_pool import pool_jobs
-from iolab.formats.fio_terse import FioTerse
+from iolab.formats.fio.pool import pool_jobs
+from iolab.formats.fio.terse import FioTerse
 
 DATA = Path(__file__).parents[2] / "data" / "formats"
 

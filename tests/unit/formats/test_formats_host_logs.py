@@ -8,9 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from iolab.errors import FormatError
-from iolab.formats.counters_log import read_log
+from iolab.formats.core.tables import HostTable
 from iolab.formats.detect import detect
-from iolab.formats.tables import HostTable
+from iolab.formats.host.counters_log import read_log
 from iolab.registry import load
 
 START = 1_700_000_000_000_000_000

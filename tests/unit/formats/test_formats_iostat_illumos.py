@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from iolab.errors import FormatError
+from iolab.formats.core.tables import DeviceTable
 from iolab.formats.detect import detect
-from iolab.formats.iostat_illumos import IostatIllumos
-from iolab.formats.tables import DeviceTable
+from iolab.formats.iostat.illumos import IostatIllumos
 
 HEADING = "                    extended device statistics              \n"
 NAMED = HEADING + "    r/s    w/s   kr/s   kw/s wait actv wsvc_t asvc_t  %w  %b device\n"

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from iolab.errors import FormatError
-from iolab.formats.iostat_json import IostatJson
-from iolab.formats.iostat_text import IostatText
-from iolab.formats.tables import DeviceTable
+from iolab.formats.core.tables import DeviceTable
+from iolab.formats.iostat.json_output import IostatJson
+from iolab.formats.iostat.text_output import IostatText
 
 SAMPLE = (Path(__file__).parents[2] / "data" / "formats" / "iostat-12.6.1-x.json").read_text()
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import FormatError
+from iolab.formats.core.tables import DeviceTable
 from iolab.formats.detect import detect
-from iolab.formats.iostat_rows import LAYOUTS
-from iolab.formats.iostat_text import IostatText
-from iolab.formats.tables import DeviceTable
+from iolab.formats.iostat.rows import LAYOUTS
+from iolab.formats.iostat.text_output import IostatText
 
 DATA = Path(__file__).parents[2] / "data" / "formats"
 

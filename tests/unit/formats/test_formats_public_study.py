@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from iolab.formats.detect import detect
-from iolab.formats.fio_json import FioJson
-from iolab.formats.iostat_text import IostatText
+from iolab.formats.fio.json_output import FioJson
+from iolab.formats.iostat.text_output import IostatText
 
 ARCHIVE = Path(__file__).parents[3].parent / "shared" / "data" / "zfsonlinux-6566-perf-v2.tar.xz"
 

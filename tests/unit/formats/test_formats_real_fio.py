@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from iolab.formats.detect import detect
-from iolab.formats.fio_json import FioJson
-from iolab.formats.fio_log import FioLog
-from iolab.formats.fio_pool import pool_jobs
-from iolab.formats.fio_seconds import per_second
-from iolab.formats.fio_terse import FioTerse
+from iolab.formats.fio.json_output import FioJson
+from iolab.formats.fio.log import FioLog
+from iolab.formats.fio.pool import pool_jobs
+from iolab.formats.fio.seconds import per_second
+from iolab.formats.fio.terse import FioTerse
 
 pytestmark = [pytest.mark.real, pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from iolab.errors import FormatError
 from iolab.formats.detect import detect, read
-from iolab.formats.stacks import StackTable
+from iolab.formats.profiles.stacks import StackTable
 from iolab.registry import load
 
 SCRIPT = """# captured on    : Sat Nov 21 16:07:45 2026

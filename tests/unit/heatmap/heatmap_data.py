@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from iolab import _core
-from iolab.recording.counts import HeatCounts, Y
-from iolab.recording.grids import Linear, LogLinear
+from iolab.recording.base.counts import HeatCounts, Y
+from iolab.recording.base.grids import Linear, LogLinear
 
 
 def counts(events: Iterable[tuple[int, int]], *, y: Y = "latency", bits: int = 6, interval: int = 1000, width: int = 0,

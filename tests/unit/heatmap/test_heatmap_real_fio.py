@@ -13,8 +13,8 @@ import pytest
 from iolab.cli.main import run
 from iolab.heatmap.figure import Layout, Named, Panel, panels
 from iolab.heatmap.model import View
-from iolab.recording.counts import Y, merge
-from iolab.recording.trace import Trace, counts_alike
+from iolab.recording.base.counts import Y, merge
+from iolab.recording.read.trace import Trace, counts_alike
 
 pytestmark = pytest.mark.real
 LAYOUT = Layout(columns=40, height=64, least=1)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from iolab.hosts import local
-from iolab.hosts.local import LocalHost
+from iolab.hosts.kinds import local
+from iolab.hosts.kinds.local import LocalHost
 from support.waiting import PATIENCE
 
 

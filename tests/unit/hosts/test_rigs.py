@@ -13,8 +13,8 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.errors import RunError, UsageError
-from iolab.hosts.leftovers import start_ticks
-from iolab.hosts.rig import RigHost, RigOptions, RigState, cache_home, machine_home, machines, running_machine
+from iolab.hosts.base.orphans import start_ticks
+from iolab.hosts.kinds.rig import RigHost, RigOptions, RigState, cache_home, machine_home, machines, running_machine
 from iolab.rigs.apt import Mirror, find_mirror, sources
 from iolab.rigs.build import Builder, image_version
 from iolab.rigs.machine import down

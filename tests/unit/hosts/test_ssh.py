@@ -13,14 +13,14 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.errors import RunError, UsageError
-from iolab.hosts.facts import host_facts
-from iolab.hosts.leftovers import start_ticks
-from iolab.hosts.local import LocalHost
-from iolab.hosts.mirror import here, mirror_root, scratch_on, there, work_place
-from iolab.hosts.named import host_named
-from iolab.hosts.ssh import SshHost, SshOptions
-from iolab.hosts.ssh_channel import Channel
-from iolab.hosts.ssh_process import inside
+from iolab.hosts.base.orphans import start_ticks
+from iolab.hosts.facts.host_facts import host_facts
+from iolab.hosts.kinds.local import LocalHost
+from iolab.hosts.kinds.parse import host_named
+from iolab.hosts.ssh.channel import Channel
+from iolab.hosts.ssh.host import SshHost, SshOptions
+from iolab.hosts.ssh.process import inside
+from iolab.hosts.ssh.remote_paths import here, mirror_root, scratch_on, there, work_place
 from support.sshd import nothing_is_left, sessions_of, sshd
 from support.waiting import PATIENCE, gone, until
 

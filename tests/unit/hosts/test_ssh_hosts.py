@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.hosts.ssh import SshHost, SshOptions
+from iolab.hosts.ssh.host import SshHost, SshOptions
 from support.sshd import nothing_is_left, sessions_of, sshd
 from support.waiting import PATIENCE, until
 

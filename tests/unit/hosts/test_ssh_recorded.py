@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.hosts.ssh import SshHost, SshOptions
+from iolab.hosts.ssh.host import SshHost, SshOptions
 from iolab.recorder.control import end_recorder
-from iolab.recording.recording import Recording
-from iolab.results.open import Results
+from iolab.recording.read.recording import Recording
+from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from support.acting import Listener
 from support.recorded import device_in_memory, ext4_in_memory

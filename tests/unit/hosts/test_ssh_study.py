@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from iolab.hosts.mirror import there
-from iolab.hosts.ssh import SshHost, SshOptions
+from iolab.hosts.ssh.host import SshHost, SshOptions
+from iolab.hosts.ssh.remote_paths import there
 from iolab.run.study import run_study
 from iolab.study.plan import PlannedRun
 from support.acting import Listener

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import RunError, UsageError
-from iolab.hosts.fake import FakeHost
+from iolab.hosts.kinds.fake import FakeHost
 from iolab.recorder.devices import devices_behind, find_devices
 from iolab.recorder.privilege import Caller, caller, need_root_for
 from support.acting import fake_host

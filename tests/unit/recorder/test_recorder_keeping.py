@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from iolab.recorder.keeping import KeepingSink
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.kept import definitions, manage
 from iolab.statistics.kept.defaults import begin, defaults
-from iolab.statistics.kept.keeper import Keeper
+from iolab.statistics.kept.writer import Keeper
 from support.recordings import START, events
 from support.waiting import until
 

@@ -12,7 +12,7 @@ import pytest
 from iolab.clock import FakeClock
 from iolab.errors import RunError, UsageError
 from iolab.recorder.settings import Budget, Settings
-from iolab.recording.writer import PutOffError
+from iolab.recording.write.writer import PutOffError
 from support import frames
 from support.recorder import Bench, FakeCommand, FakeProbe, FakeSink, Listener
 

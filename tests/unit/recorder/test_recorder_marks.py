@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from iolab.recorder.marks import Mark, mark_of
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
 
 NESTED: Any = []
 for _ in range(200):

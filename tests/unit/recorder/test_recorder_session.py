@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from iolab.recorder.intake import Sink
-from iolab.recorder.parts import Outcome
+from iolab.recorder.interfaces import Outcome
 from iolab.recorder.session import Session
 from iolab.recorder.settings import Settings
-from iolab.recording import facts
-from iolab.recording.recording import Recording
+from iolab.recording.base import metadata
+from iolab.recording.read.recording import Recording
 from support.clocks import SetClock
 from support.recorder import FakeLauncher, FakeProbe, Listener
 
@@ -36,14 +36,14 @@ def recorded(path: Path, clock: SetClock, heard: Listener, connection: Callable[
 
 def refusing(monkeypatch: pytest.MonkeyPatch, clock: SetClock, first: float, until: float) -> None:
     """The disk takes no `recording.json` between these seconds."""
-    really = facts.write_json
+    really = metadata.write_json
 
     def write_json(*asked: Any) -> None:
         if first <= clock.monotonic() < until:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         really(*asked)
 
-    monkeypatch.setattr(facts, "write_json", write_json)
+    monkeypatch.setattr(metadata, "write_json", write_json)
 
 
 @pytest.mark.parametrize("far", [False, True])
@@ -91,7 +91,7 @@ def test_growth_of_pools_stays_where_it_can_not_be_said_what_they_are(tmp_path: 
     refusing(monkeypatch, clock, 1.0, 20.0)
     with monkeypatch.context() as patch:
         # what the shell wrote is there before the first second is over
-        patch.setattr("iolab.recorder.pools.os.set_blocking", lambda *_: None)
+        patch.setattr("iolab.recorder.zpool_sink.os.set_blocking", lambda *_: None)
         outcome, _ = recorded(tmp_path / "r", clock, Listener(), pools=pools)
     assert (outcome.reason, outcome.failure) == ("duration", None)
     recording = Recording(tmp_path / "r")

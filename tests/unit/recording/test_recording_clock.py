@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from iolab.recording import writer as writing
-from iolab.recording.facts import Begun
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.base.metadata import Begun
+from iolab.recording.read.recording import Recording
+from iolab.recording.write import writer as writing
+from iolab.recording.write.writer import RecordingWriter
 from support.clocks import SetClock
 from support.recordings import SECOND, START, events, samples
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iolab.errors import UsageError
-from iolab.recording.conditions import parse_range, parse_where
+from iolab.recording.base.conditions import parse_range, parse_where
 
 
 @pytest.mark.parametrize(("texts", "where"), [

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from iolab.clock import FakeClock
-from iolab.recording.hot import HotLog, read_hot
-from iolab.recording.layout import hot_file
-from iolab.recording.recording import Recording
-from iolab.recording.schema import EVENTS
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.answers import Series
-from iolab.statistics.query import heat, query
+from iolab.recording.base.layout import hot_file
+from iolab.recording.base.schema import EVENTS
+from iolab.recording.read.recording import Recording
+from iolab.recording.segments.hot import HotLog, read_hot
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series
+from iolab.statistics.ask.query import heat, query
 from support.recordings import SECOND, START, events, samples
 
 SECONDS = 20

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from iolab.recording.hot import HotLog, read_hot
-from iolab.recording.schema import EVENTS, SAMPLES
+from iolab.recording.base.schema import EVENTS, SAMPLES
+from iolab.recording.segments.hot import HotLog, read_hot
 from support.recordings import events, samples
 
 

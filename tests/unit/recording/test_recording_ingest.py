@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from iolab import _core
 from iolab.errors import FormatError, ResultsError, UsageError
-from iolab.recording import ingest as ingesting
-from iolab.recording.columns import NameTables, events_of, samples_of
-from iolab.recording.ingest import ingest, ingest_into, ingest_run
-from iolab.recording.opened import open_events
-from iolab.recording.recording import Recording
-from iolab.recording.schema import EVENTS
-from iolab.recording.trace import STDIN, Trace
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.base.schema import EVENTS
+from iolab.recording.read.open import open_events
+from iolab.recording.read.recording import Recording
+from iolab.recording.read.trace import STDIN, Trace
+from iolab.recording.segments.columns import NameTables, events_of, samples_of
+from iolab.recording.write import ingest as ingesting
+from iolab.recording.write.ingest import ingest, ingest_into, ingest_run
+from iolab.recording.write.writer import RecordingWriter
 
 HEAD = "time:us,latency:us,offset:bytes,size:bytes,op,device,process,file,job\n"
 

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 
 from iolab.errors import ResultsError
-from iolab.recording import checked
-from iolab.recording.facts import read_facts
-from iolab.recording.layout import FACTS, LOSSES, MARKS, SEGMENTS, map_file, sealed_file
-from iolab.recording.lock import LOCK
-from iolab.recording.recording import Recording
-from iolab.recording.retention import Retention
-from iolab.recording.segments import MAP_NAMES
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.answers import Series, Stack
-from iolab.statistics.names import parse
-from iolab.statistics.plain import as_data
-from iolab.statistics.query import heat, query
+from iolab.recording.base import checked_files
+from iolab.recording.base.layout import FACTS, LOSSES, MARKS, SEGMENTS, map_file, sealed_file
+from iolab.recording.base.lock import LOCK
+from iolab.recording.base.metadata import read_facts
+from iolab.recording.read.recording import Recording
+from iolab.recording.segments.segments import MAP_NAMES
+from iolab.recording.write.retention import Retention
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.answers.json_form import as_data
+from iolab.statistics.ask.query import heat, query
+from iolab.statistics.language.names import parse
 from support.mutations import run_all
 from support.recordings import SECOND, START, events, samples
 
@@ -164,9 +164,9 @@ def test_what_was_dropped_is_not_missing(recording: Path) -> None:
 
 def test_what_is_damaged_is_found_once_and_whole_files_are_read_once(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Path] = []
-    really = checked.digest
-    monkeypatch.setattr(checked, "digest", lambda path: read.append(path) or really(path))
-    monkeypatch.setattr(checked, "FRESH_NS", -2**62)
+    really = checked_files.digest
+    monkeypatch.setattr(checked_files, "digest", lambda path: read.append(path) or really(path))
+    monkeypatch.setattr(checked_files, "FRESH_NS", -2**62)
     for _ in range(3):
         query(Recording(recording), "io.ops[process]")
     assert len(read) == SEGMENTS_MADE

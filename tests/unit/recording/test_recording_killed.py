@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iolab.recording import layout, segments
-from iolab.recording.hot import HotLog
-from iolab.recording.recording import Recording
-from iolab.recording.schema import EVENTS, schema_of
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.base import layout
+from iolab.recording.base.schema import EVENTS, schema_of
+from iolab.recording.read.recording import Recording
+from iolab.recording.segments import segments
+from iolab.recording.segments.hot import HotLog
+from iolab.recording.write.writer import RecordingWriter
 from support import recordings
 from support.recordings import SECOND, START, events, rows_of, samples, unsealed
 

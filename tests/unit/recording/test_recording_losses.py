@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from iolab.clock import FakeClock
-from iolab.recording import growing, layout, losses
-from iolab.recording.losses import HOUR_NS, MINUTE_NS, LossLog, noted, parts_of
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.answers import Series
-from iolab.statistics.query import query
+from iolab.recording.base import layout, loss_log, tail_reader
+from iolab.recording.base.loss_log import HOUR_NS, MINUTE_NS, LossLog, noted, parts_of
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series
+from iolab.statistics.ask.query import query
 from support.recordings import SECOND, START, events
 
 WORDS = "I/Os on files whose name could not be found out"
@@ -84,8 +84,8 @@ def test_hours_are_few_lines_that_are_read_once(tmp_path: Path, monkeypatch: pyt
         parsed += len(data)
         return objects(data)
 
-    objects = growing.objects
-    monkeypatch.setattr(growing, "objects", counted)
+    objects = tail_reader.objects
+    monkeypatch.setattr(tail_reader, "objects", counted)
     writer = RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"})
     counts = [second % 7 + 1 for second in range(20_000)]
     for second, count in enumerate(counts):
@@ -121,7 +121,7 @@ def test_what_is_old_is_told_by_the_hour_and_then_at_once(tmp_path: Path) -> Non
 
 
 def test_a_writer_joins_by_what_retention_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(losses, "LEAST_BYTES", 20_000)
+    monkeypatch.setattr(loss_log, "LEAST_BYTES", 20_000)
     clock = FakeClock(START)
     writer = RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}, system=clock,
                                     retention={"age_s": 600, "maps_age_s": 1200, "bytes": None})
@@ -142,14 +142,14 @@ def test_a_writer_joins_by_what_retention_dropped(tmp_path: Path, monkeypatch: p
 
 
 def test_a_disk_that_refuses_to_join_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(losses, "LEAST_BYTES", 1000)
+    monkeypatch.setattr(loss_log, "LEAST_BYTES", 1000)
 
     def full(*_args: object, **_more: object) -> None:
         raise OSError(28, "No space left on device")
 
     with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}) as writer:
         with monkeypatch.context() as patch:
-            patch.setattr(losses, "replacing", full)
+            patch.setattr(loss_log, "replacing", full)
             for second in range(100):
                 writer.loss("unpaired", "block", START + second * SECOND, START + (second + 1) * SECOND, 2)
         assert Recording(tmp_path / "r").summary().unpaired == 200

@@ -15,16 +15,18 @@ from hypothesis import strategies as st
 
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError
-from iolab.recording import growing, layout, retention, segments
-from iolab.recording.facts import read_facts
-from iolab.recording.growing import Growing
-from iolab.recording.lines import append_line, line_of
-from iolab.recording.recording import Recording
-from iolab.recording.retention import Retention
-from iolab.recording.segments import note_segment, noted_segments
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.gone import Gone, gone
-from iolab.statistics.snapshot import snapshot
+from iolab.recording.base import layout, tail_reader
+from iolab.recording.base.lines import append_line, line_of
+from iolab.recording.base.metadata import read_facts
+from iolab.recording.base.tail_reader import Growing
+from iolab.recording.read.recording import Recording
+from iolab.recording.segments import segments
+from iolab.recording.segments.segments import note_segment, noted_segments
+from iolab.recording.write import retention
+from iolab.recording.write.retention import Retention
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.engine.dropped_segments import Gone, gone
+from iolab.statistics.engine.snapshot import snapshot
 from support.recordings import SECOND, START, events, samples
 
 
@@ -71,8 +73,8 @@ def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         parsed += len(data)
         return objects(data)
 
-    objects = growing.objects
-    monkeypatch.setattr(growing, "objects", counted)
+    objects = tail_reader.objects
+    monkeypatch.setattr(tail_reader, "objects", counted)
     path.write_text("".join(f'{{"number": {number}}}\n' for number in range(10_000)))
     kept = Growing(numbered)
     first = kept.lines(path)
@@ -89,7 +91,7 @@ def test_what_is_remembered_is_bounded(tmp_path: Path) -> None:
     for number in range(20):
         append_line(tmp_path / f"{number}.jsonl", {"number": number})
         assert list(kept.lines(tmp_path / f"{number}.jsonl")) == [number]
-    assert len(kept._held) == growing.MOST_FILES
+    assert len(kept._held) == tail_reader.MOST_FILES
 
 
 def test_a_file_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,9 @@ from iolab.errors import ResultsError
 from iolab.recorder.command import Command
 from iolab.recorder.session import open_writer
 from iolab.recorder.settings import Retention
-from iolab.recording.holder import holder_of, short_lock
-from iolab.recording.lock import take_lock
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.base.holder import holder_of, short_lock
+from iolab.recording.base.lock import take_lock
+from iolab.recording.write.writer import RecordingWriter
 from support.waiting import until
 
 HELLO = {"monotonic_ns": 5 * 10**9, "realtime_ns": 17 * 10**17, "sources": {"block": {}}, "hostname": "here"}

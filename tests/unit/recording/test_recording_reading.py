@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from iolab.errors import IolabError, ResultsError
-from iolab.recording import layout
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.base import layout
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, rows_of, samples, unsealed
 
 
@@ -62,7 +62,7 @@ def test_a_hot_file_that_vanishes_is_found_sealed(tmp_path: Path, monkeypatch: p
     writer = create(tmp_path / "r")
     writer.append_events(events(10))
     recording = Recording(tmp_path / "r")
-    from iolab.recording import recording as module
+    from iolab.recording.read import recording as module
 
     really, sealed = module.hot_numbers, []
 

@@ -12,10 +12,12 @@ import pytest
 
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError
-from iolab.recording import facts, layout, retention, segments
-from iolab.recording.facts import Begun
-from iolab.recording.recording import Recording
-from iolab.recording.writer import PutOffError, RecordingWriter
+from iolab.recording.base import layout, metadata
+from iolab.recording.base.metadata import Begun
+from iolab.recording.read.recording import Recording
+from iolab.recording.segments import segments
+from iolab.recording.write import retention
+from iolab.recording.write.writer import PutOffError, RecordingWriter
 from support.recordings import SECOND, START, events, samples
 
 
@@ -42,7 +44,7 @@ def made(path: Path, clock: FakeClock, many: int = 6) -> RecordingWriter:
 
 @pytest.mark.parametrize(("module", "name", "refused"), [
     (os, "listdir", "can't be listed"),
-    (facts, "write_json", "can't write what the recording is"),
+    (metadata, "write_json", "can't write what the recording is"),
     (retention, "_map", "can't apply its limits"),
     (layout.Path, "unlink", "can't remove an old segment"),
 ])
@@ -139,7 +141,7 @@ def test_what_the_recording_is_is_told_later(what: str, ended: bool, tmp_path: P
     writer.tick(clock.realtime_ns())
     before = Recording(path).facts
     with monkeypatch.context() as patch:
-        patch.setattr(facts, "write_json", full)
+        patch.setattr(metadata, "write_json", full)
         if what == "connect":
             writer.connect({"host": "far"}, {"clock_offset_ns": 7})
         elif what == "describe":
@@ -166,14 +168,14 @@ def test_what_the_recording_is_is_told_later(what: str, ended: bool, tmp_path: P
 def test_what_is_described_of_an_import_is_told_at_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "r"
     with RecordingWriter.create(path, host="", clock="trace", origin={"kind": "import"}) as writer, monkeypatch.context() as patch:
-        patch.setattr(facts, "write_json", full)
+        patch.setattr(metadata, "write_json", full)
         writer.describe("fio", {"what": "a log"})
         with pytest.raises(ResultsError, match="Too many open files"):
             writer.close()
     assert Recording(path).facts.sources == {}
     writer = RecordingWriter.reopen(path)
     with monkeypatch.context() as patch:
-        patch.setattr(facts, "write_json", full)
+        patch.setattr(metadata, "write_json", full)
         writer.describe("fio", {"what": "a log"})
     writer.close()
     assert Recording(path).facts.sources == {"fio": {"what": "a log"}}

@@ -10,11 +10,13 @@ import pytest
 
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError
-from iolab.recording import growing, layout, retention, segments
-from iolab.recording.recording import Recording
-from iolab.recording.segments import noted_segments
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.query import heat
+from iolab.recording.base import layout, tail_reader
+from iolab.recording.read.recording import Recording
+from iolab.recording.segments import segments
+from iolab.recording.segments.segments import noted_segments
+from iolab.recording.write import retention
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.ask.query import heat
 from support.recordings import SECOND, START, events, samples
 
 
@@ -216,7 +218,7 @@ def test_a_moment_without_its_lines_costs_no_map(known: bool, tmp_path: Path, mo
             writer._retention._known_maps(writer.facts)
         writer.append_events(events(10, 5))
         with monkeypatch.context() as patch:
-            patch.setattr(growing, "_status", refused)
+            patch.setattr(tail_reader, "_status", refused)
             with pytest.raises(ResultsError, match=r"segments\.jsonl: can't read what it holds: Input/output error"):
                 writer.seal()
         assert maps_of(path) == [1, 2, 3, 4, 5]

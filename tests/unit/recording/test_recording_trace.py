@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab.errors import FormatError, UsageError
-from iolab.recording.breakdown import dimensions
-from iolab.recording.counts import HeatCounts, alike, merge
-from iolab.recording.ingest import ingest
-from iolab.recording.recording import Recording
-from iolab.recording.trace import Trace, counts_alike
-from iolab.statistics.query import query
+from iolab.recording.base.counts import HeatCounts, alike, merge
+from iolab.recording.read.breakdown import dimensions
+from iolab.recording.read.recording import Recording
+from iolab.recording.read.trace import Trace, counts_alike
+from iolab.recording.write.ingest import ingest
+from iolab.statistics.ask.query import query
 
 IO = st.tuples(st.integers(0, 3_000_000), st.integers(1, 10**6), st.integers(0, 2**44), st.sampled_from("abcdefghijkl"))
 """Time (us), latency (us), offset and device of an I/O."""

@@ -12,19 +12,19 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.clock import FakeClock
-from iolab.recording.losses import noted
-from iolab.recording.recording import Recording
-from iolab.recording.schema import EVENTS
-from iolab.recording.unrecorded import Unrecorded, in_all, unrecorded
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.answers import Series
+from iolab.recording.base.loss_log import noted
+from iolab.recording.base.schema import EVENTS
+from iolab.recording.base.unrecorded import Unrecorded, in_all, unrecorded
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series
+from iolab.statistics.ask.query import heat, query
+from iolab.statistics.engine.snapshot import snapshot
+from iolab.statistics.kept.coverage import held_of
 from iolab.statistics.kept.definitions import Definition, change
-from iolab.statistics.kept.held import held_of
-from iolab.statistics.kept.keeper import Keeper
-from iolab.statistics.kept.places import TIERS
-from iolab.statistics.names import parse
-from iolab.statistics.query import heat, query
-from iolab.statistics.snapshot import snapshot
+from iolab.statistics.kept.paths import TIERS
+from iolab.statistics.kept.writer import Keeper
+from iolab.statistics.language.names import parse
 from support.recordings import SECOND, START, events, samples
 
 WHY = "suspended: recording took 80 % of all CPU time"

@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from iolab import _core
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError
-from iolab.recording import sealing
-from iolab.recording import writer as writing
-from iolab.recording.maps import LEAST_WIDTH, MOST_BUCKETS, WITHOUT, offset_width
-from iolab.recording.recording import Recording
-from iolab.recording.schema import EVENTS, SAMPLES
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.base.schema import EVENTS, SAMPLES
+from iolab.recording.read.recording import Recording
+from iolab.recording.segments import sealing
+from iolab.recording.segments.maps import LEAST_WIDTH, MOST_BUCKETS, WITHOUT, offset_width
+from iolab.recording.write import writer as writing
+from iolab.recording.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, rows_of, samples, unsealed
 
 
@@ -315,7 +315,7 @@ def test_facts_and_default_maps_need_no_pyarrow(tmp_path: Path) -> None:
     """Maps of many segments are wanted fast: listing and summing them loads nothing heavy but the engine."""
     with create(tmp_path / "r") as writer:
         writer.append_events(events(3))
-    code = ("import sys; from pathlib import Path; from iolab.recording.recording import Recording; r = Recording(Path(sys.argv[1])); "
-            "from iolab.statistics.query import heat; assert r.segments() and r.maps('io.latency') and r.span(); "
+    code = ("import sys; from pathlib import Path; from iolab.recording.read.recording import Recording; r = Recording(Path(sys.argv[1])); "
+            "from iolab.statistics.ask.query import heat; assert r.segments() and r.maps('io.latency') and r.span(); "
             "assert heat(r, 'latency').events == 18; sys.exit('pyarrow' in sys.modules)")
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path / "r")], check=False).returncode == 0

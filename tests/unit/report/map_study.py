@@ -9,10 +9,10 @@ from typing import Any
 
 import report_data
 
-from iolab.recording.ingest import ingest_run
-from iolab.recording.trace import Trace
-from iolab.recording.writer import RecordingWriter
-from iolab.results.model import Run
+from iolab.recording.read.trace import Trace
+from iolab.recording.write.ingest import ingest_run
+from iolab.recording.write.writer import RecordingWriter
+from iolab.results.evidence.model import Run
 
 T0 = 1_700_000_000_000
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from iolab.errors import ResultsError
-from iolab.results.manifest import Manifest
-from iolab.results.model import Histogram, Observation, Run, RunPlan, Series
-from iolab.results.standing import Standing
-from iolab.results.windows import window_runs
+from iolab.results.derive.windows import window_runs
+from iolab.results.evidence.completeness import Standing
+from iolab.results.evidence.manifest import Manifest
+from iolab.results.evidence.model import Histogram, Observation, Run, RunPlan, Series
 from iolab.verdict import Level, Reason, Verdict
 
 UNITS = {"write.iops": "1/s", "write.bw": "B/s", "write.lat.mean": "s", "device.util": "1", "stall.seconds": "s"}

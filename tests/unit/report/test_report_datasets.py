@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.charts.model import Chart
-from iolab.report.datasets import Datasets
-from iolab.report.payload import Dataset
+from iolab.report.model.datasets import Datasets
+from iolab.report.model.payload import Dataset
 
 
 def rows_of(table: Dataset) -> list[dict[str, Any]]:

@@ -10,12 +10,12 @@ import report_data
 from map_study import Study
 
 from iolab.errors import IolabError
-from iolab.recording.writer import RecordingWriter
-from iolab.report import maps
+from iolab.recording.write.writer import RecordingWriter
 from iolab.report.build import build_report
-from iolab.report.html import bundle_file, packed
-from iolab.report.map_payload import MapCell, Maps
-from iolab.report.maps import nice_interval, run_maps
+from iolab.report.model.map_payload import MapCell, Maps
+from iolab.report.page.html import bundle_file, packed
+from iolab.report.sections import maps
+from iolab.report.sections.maps import nice_interval, run_maps
 from support.recordings import events
 
 SECOND = 10**9

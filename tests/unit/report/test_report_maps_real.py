@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.recording.counts import Y
-from iolab.recording.recording import Recording
-from iolab.report.maps import run_maps
-from iolab.results.evidence import read_io_log
-from iolab.results.open import Results
+from iolab.recording.base.counts import Y
+from iolab.recording.read.recording import Recording
+from iolab.report.sections.maps import run_maps
+from iolab.results.evidence.files import read_io_log
+from iolab.results.open.results import Results
 from iolab.run.study import run_study
-from iolab.statistics.query import heat
+from iolab.statistics.ask.query import heat
 from support.acting import Listener
 from support.recorded import device_in_memory
 
@@ -47,7 +47,7 @@ rate_iops = 1000
 
 
 def median(counts: object) -> float:
-    from iolab.recording.counts import HeatCounts
+    from iolab.recording.base.counts import HeatCounts
 
     assert isinstance(counts, HeatCounts)
     index, count = counts.by_index()

@@ -16,13 +16,13 @@ import pytest
 from report_data import HandMade, invalid, run, seconds, suspect, sweep
 
 from iolab.errors import IolabError
-from iolab.report import html
 from iolab.report.assemble import assemble, told
 from iolab.report.build import build_report
-from iolab.report.choice import chosen_metrics
-from iolab.report.payload import Details, Payload
-from iolab.report.schema import SCHEMA_FILE, TYPES_FILE, write
-from iolab.results.model import Histogram
+from iolab.report.model.metric_selection import chosen_metrics
+from iolab.report.model.payload import Details, Payload
+from iolab.report.model.schema import SCHEMA_FILE, TYPES_FILE, write
+from iolab.report.page import html
+from iolab.results.evidence.model import Histogram
 from iolab.verdict import Level, Reason
 
 ROOT = Path(__file__).parents[3]

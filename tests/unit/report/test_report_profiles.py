@@ -15,9 +15,9 @@ from iolab.charts.flame import flame_charts
 from iolab.cli.show_profiles import profile_lines, profiles_json
 from iolab.compare.profiles import cells_of
 from iolab.report.build import build_report
-from iolab.report.profile_payload import Profiles
-from iolab.report.profiles import run_profiles
-from iolab.results.profiles import read_profiles
+from iolab.report.model.profile_payload import Profiles
+from iolab.report.sections.profiles import run_profiles
+from iolab.results.open.profiles import read_profiles
 from support.profiles import AFTER, BEFORE, add_profile
 
 

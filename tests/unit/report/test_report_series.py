@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from report_data import seconds
 
-from iolab.report.series import TimeBases, rounded, strips, thinned, without_devices
-from iolab.results.model import Series
+from iolab.report.sections.series import TimeBases, rounded, strips, thinned, without_devices
+from iolab.results.evidence.model import Series
 
 
 def test_series_are_grouped_by_quantity_with_devices_in_one_unit() -> None:

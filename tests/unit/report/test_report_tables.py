@@ -6,8 +6,8 @@ from report_data import HandMade, invalid, run, suspect, sweep
 
 from iolab.compare.compare import compare
 from iolab.compare.model import Change
-from iolab.report import facts
-from iolab.report.tables import change_tone, outcome_cell, probability_text, tables
+from iolab.report.sections import environment
+from iolab.report.sections.tables import change_tone, outcome_cell, probability_text, tables
 
 
 def places(runs: list) -> dict[str, int]:
@@ -120,5 +120,5 @@ def test_probabilities_are_never_written_as_zero() -> None:
 
 def test_the_host_is_told_once() -> None:
     recorded = {"fingerprint": {"kernel": "6.1"}, "facts": {"host": "local", "cpus": 4}}
-    found = facts.environment(HandMade(sweep(), environment=recorded))
+    found = environment.environment(HandMade(sweep(), environment=recorded))
     assert [(fact.name, fact.values) for fact in found] == [("host", ["local"]), ("kernel", ["6.1"]), ("cpus", ["4"])]

@@ -9,10 +9,10 @@ from typing import Any
 
 from report_data import HandMade, run
 
-from iolab.report.facts import environment
-from iolab.report.target import MOST_STATES, target_part
-from iolab.report.zfs_settings import settings
-from iolab.results.model import Run
+from iolab.report.sections.environment import environment
+from iolab.report.sections.target import MOST_STATES, target_part
+from iolab.report.sections.zfs_settings import settings
+from iolab.results.evidence.model import Run
 
 DISK = {"size_bytes": 4 << 30, "rotational": 1, "scheduler": "none", "logical_block_bytes": 512, "merges_off": 0}
 

@@ -9,10 +9,10 @@ import pytest
 import report_data
 
 from iolab.report.build import build_report
-from iolab.report.facts import environment
-from iolab.report.map_payload import CellMaps, Maps
-from iolab.report.maps import run_maps
-from iolab.results.model import Run
+from iolab.report.model.map_payload import CellMaps, Maps
+from iolab.report.sections.environment import environment
+from iolab.report.sections.maps import run_maps
+from iolab.results.evidence.model import Run
 
 START, SECOND = 1_700_000_000, 10**9
 QUEUES = 10

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from iolab.results.concurrency import ENTRY_MAY_BE_SEVERAL
-from iolab.results.derive import derive
-from iolab.results.model import Derived, RunPlan
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.model import Derived, RunPlan
+from iolab.results.facts.concurrency import ENTRY_MAY_BE_SEVERAL
 from iolab.verdict import Level
 from support.fio_files import idle, job, latency, output, write_run
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.results import derive_all as deriving
-from iolab.results.derive import derive
-from iolab.results.derive_all import FEWEST, Item, derive_all
-from iolab.results.model import Derived, RunPlan
+from iolab.results.derive import derive_all as deriving
+from iolab.results.derive.derive import derive
+from iolab.results.derive.derive_all import FEWEST, Item, derive_all
+from iolab.results.evidence.model import Derived, RunPlan
 from support.fio_files import iostat, job, output, write_run
 
 

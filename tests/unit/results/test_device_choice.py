@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
-from iolab.formats.iostat_text import IostatText
-from iolab.results.derive import derive
-from iolab.results.device_choice import choose
-from iolab.results.model import Derived, RunPlan
-from iolab.results.open import Results
+from iolab.formats.iostat.text_output import IostatText
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.model import Derived, RunPlan
+from iolab.results.facts.device_choice import choose
+from iolab.results.open.results import Results
 from iolab.verdict import Level
 from support.fio_files import job, output, reports, write_run
 

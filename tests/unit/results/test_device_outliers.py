@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.results.derive import derive
-from iolab.results.device_outliers import DeviceLoad, device_outliers, loads_of
-from iolab.results.model import RunPlan
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.model import RunPlan
+from iolab.results.facts.device_outliers import DeviceLoad, device_outliers, loads_of
 from iolab.verdict import Level
 from support.fio_files import job, output, write_run
 

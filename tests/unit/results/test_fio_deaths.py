@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from iolab.results.derive import derive
-from iolab.results.model import RunPlan
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.model import RunPlan
 from iolab.verdict import Level, Verdict
 from support.fio_files import idle, job, output, write_run
 

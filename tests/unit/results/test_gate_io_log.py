@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from iolab import _core
-from iolab.results.derive import derive
-from iolab.results.model import RunPlan
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.model import RunPlan
 from iolab.verdict import Level, Reason
 from support.fio_files import job, latency, output, write_run
 

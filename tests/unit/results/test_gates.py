@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.results.derive import derive
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.model import Derived, RunPlan, Series
 from iolab.results.gates.stall import stalls
-from iolab.results.model import Derived, RunPlan, Series
 from iolab.verdict import Level
 from support.fio_files import iostat, job, output, reports, write_run
 

@@ -12,11 +12,11 @@ import pytest
 
 from iolab.compare.compare import compare
 from iolab.errors import UsageError
-from iolab.results.evidence import RUNS
-from iolab.results.foreign import import_tree
-from iolab.results.manifest import Manifest, write_manifest
-from iolab.results.model import RunPlan
-from iolab.results.open import Results
+from iolab.results.evidence.files import RUNS
+from iolab.results.evidence.manifest import Manifest, write_manifest
+from iolab.results.evidence.model import RunPlan
+from iolab.results.imports.tree import import_tree
+from iolab.results.open.results import Results
 from support.fio_files import job, output, write_run
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import FormatError, IolabError, UsageError
-from iolab.results import import_source
-from iolab.results.foreign import import_tree
-from iolab.results.manifest import read_manifest
-from iolab.results.open import Results
+from iolab.results.evidence.manifest import read_manifest
+from iolab.results.imports import source as import_source
+from iolab.results.imports.tree import import_tree
+from iolab.results.open.results import Results
 from support.fio_files import job, output
 
 RESULT = output(job(jobs=1), rw="write").encode()

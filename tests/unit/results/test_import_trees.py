@@ -13,10 +13,10 @@ import pytest
 
 from iolab.compare.compare import compare
 from iolab.errors import FormatError, ResultsError, UsageError
-from iolab.results.foreign import Imported, account, import_files, import_tree
-from iolab.results.import_options import Told, split_by_options, telling_options
-from iolab.results.import_places import Place, number_repetitions
-from iolab.results.open import Results
+from iolab.results.imports.options import Told, split_by_options, telling_options
+from iolab.results.imports.places import Place, number_repetitions
+from iolab.results.imports.tree import Imported, account, import_files, import_tree
+from iolab.results.open.results import Results
 from iolab.verdict import Level
 from support.fio_files import iostat, job, output
 
@@ -151,7 +151,7 @@ def test_nothing_but_damage_is_a_run_that_is_invalid(tmp_path: Path) -> None:
 def test_a_failed_import_leaves_nothing_that_blocks_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _put(tmp_path / "tree" / "fio.json")
     with monkeypatch.context() as patched:
-        patched.setattr("iolab.results.foreign.write_manifest", lambda *_: 1 / 0)
+        patched.setattr("iolab.results.imports.tree.write_manifest", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             import_tree(tmp_path / "tree", None, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tree"]

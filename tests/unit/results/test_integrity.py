@@ -12,19 +12,19 @@ import pytest
 from iolab.clock import SystemClock
 from iolab.errors import ResultsError
 from iolab.integrity import Finding, digest_file, has_own_digest, with_own_digest
-from iolab.results.cache import FILE as OBSERVATIONS
-from iolab.results.cache import LIST
-from iolab.results.cache_details import HISTOGRAMS, SERIES
-from iolab.results.evidence import read_plan, run_directories
-from iolab.results.foreign import import_tree
-from iolab.results.hosts import Hosts, read_hosts, write_hosts
-from iolab.results.journal import FILE as JOURNAL
-from iolab.results.journal import read_journal
-from iolab.results.manifest import FILE as MANIFEST
-from iolab.results.manifest import Manifest, read_manifest, write_manifest
-from iolab.results.open import Results
-from iolab.results.published import import_table
-from iolab.results.verify import verify_results
+from iolab.results.evidence.files import read_plan, run_directories
+from iolab.results.evidence.journal import FILE as JOURNAL
+from iolab.results.evidence.journal import read_journal
+from iolab.results.evidence.manifest import FILE as MANIFEST
+from iolab.results.evidence.manifest import Manifest, read_manifest, write_manifest
+from iolab.results.imports.table import import_table
+from iolab.results.imports.tree import import_tree
+from iolab.results.open.cache import FILE as OBSERVATIONS
+from iolab.results.open.cache import LIST
+from iolab.results.open.cache_details import HISTOGRAMS, SERIES
+from iolab.results.open.multi_host import Hosts, read_hosts, write_hosts
+from iolab.results.open.results import Results
+from iolab.results.open.verify import verify_results
 from iolab.run.journal import Journal
 from support.fio_files import job, output
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.results.layout import parse_layout
-from iolab.results.layout_inference import Sample, infer_layouts
+from iolab.results.imports.layout import parse_layout
+from iolab.results.imports.layout_inference import Sample, infer_layouts
 
 
 def _samples(template: str, options: Iterable[str] = (), **levels: Iterable[object]) -> list[Sample]:

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.results.cache import FILE as OBSERVATIONS
-from iolab.results.cache import LIST
-from iolab.results.cache_details import HISTOGRAMS, SERIES
-from iolab.results.evidence import OWN_FILES, PLAN_FILE, RUNS, read_plan, run_directories, write_plan
-from iolab.results.foreign import import_tree
-from iolab.results.verify import verify_results
+from iolab.results.evidence.files import OWN_FILES, PLAN_FILE, RUNS, read_plan, run_directories, write_plan
+from iolab.results.imports.tree import import_tree
+from iolab.results.open.cache import FILE as OBSERVATIONS
+from iolab.results.open.cache import LIST
+from iolab.results.open.cache_details import HISTOGRAMS, SERIES
+from iolab.results.open.verify import verify_results
 from support.fio_files import job, output
 
 EVIDENCE, CACHES = (int(number) for number in os.environ.get("IOLAB_MUTATIONS", "40,60").split(","))
@@ -124,7 +124,7 @@ def test_evidence_that_changed_is_told(results: Path, capfd: pytest.CaptureFixtu
     files = sorted(path for path in (directory / RUNS).rglob("*") if path.is_file())
     counted: Counter[tuple[str, str]] = Counter()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("iolab.results.cache.is_foreign", lambda directory: True)  # no cache is written
+        patch.setattr("iolab.results.open.cache.is_foreign", lambda directory: True)  # no cache is written
         counted = tried(directory, [*files, directory / "manifest.json"], EVIDENCE, capfd, 1)
     with capfd.disabled():
         told("evidence, plans and manifest", counted)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from iolab.results.evidence import read_plan, write_plan
-from iolab.results.foreign import import_tree
-from iolab.results.profiles import read_profiles
+from iolab.results.evidence.files import read_plan, write_plan
+from iolab.results.imports.tree import import_tree
+from iolab.results.open.profiles import read_profiles
 from support.fio_files import job, output
 from support.profiles import BEFORE, add_profile
 

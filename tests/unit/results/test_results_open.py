@@ -14,8 +14,8 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.errors import ResultsError
-from iolab.results.hosts import Hosts, write_hosts
-from iolab.results.open import Results
+from iolab.results.open.multi_host import Hosts, write_hosts
+from iolab.results.open.results import Results
 from support.fio_files import job, output
 
 

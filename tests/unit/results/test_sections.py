@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from iolab.results.derive import derive
-from iolab.results.model import Derived, RunPlan
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.model import Derived, RunPlan
 from iolab.verdict import Level
 from support.fio_files import iostat, job, output, write_run
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.formats.fio_json import FioJson
-from iolab.formats.fio_pool import pool_jobs
-from iolab.formats.fio_seconds import overlaps, rates_between
-from iolab.formats.tables import FioLogTable, FioOutput
-from iolab.results.marks import Mark
-from iolab.results.model import Run, RunPlan
-from iolab.results.steps import pool_run, read_steps, step_runs, steps_of
+from iolab.formats.core.tables import FioLogTable, FioOutput
+from iolab.formats.fio.json_output import FioJson
+from iolab.formats.fio.pool import pool_jobs
+from iolab.formats.fio.seconds import overlaps, rates_between
+from iolab.results.derive.steps import pool_run, read_steps, step_runs, steps_of
+from iolab.results.evidence.marks import Mark
+from iolab.results.evidence.model import Run, RunPlan
 from iolab.verdict import Level, Verdict
 from support.fio_files import job, output, write_run
 

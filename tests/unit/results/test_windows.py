@@ -10,9 +10,9 @@ import pytest
 
 from iolab.compare.compare import compare
 from iolab.errors import FormatError
-from iolab.results.marks import FILE, Mark, read_marks, seconds_of
-from iolab.results.model import Run, RunPlan, Series
-from iolab.results.windows import window_runs
+from iolab.results.derive.windows import window_runs
+from iolab.results.evidence.marks import FILE, Mark, read_marks, seconds_of
+from iolab.results.evidence.model import Run, RunPlan, Series
 from iolab.verdict import Verdict
 
 T0 = 1_700_000_000_000_000_000

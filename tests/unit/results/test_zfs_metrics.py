@@ -8,8 +8,8 @@ import pytest
 
 from iolab.metrics import find
 from iolab.registry import load
-from iolab.results.host_metrics import observations
-from iolab.results.series import cut
+from iolab.results.facts.host_metrics import observations
+from iolab.results.facts.series import cut
 from support.zfs_machine import HEAD, group, named
 
 START = 1_700_000_000

@@ -9,11 +9,11 @@ import pytest
 
 from iolab.metrics import find
 from iolab.registry import load
-from iolab.results.cache import write_caches
-from iolab.results.cache_details import detail_tables, read_details
-from iolab.results.host_metrics import host_series
-from iolab.results.model import Derived, Series
-from iolab.results.series import cut
+from iolab.results.evidence.model import Derived, Series
+from iolab.results.facts.host_metrics import host_series
+from iolab.results.facts.series import cut
+from iolab.results.open.cache import write_caches
+from iolab.results.open.cache_details import detail_tables, read_details
 from iolab.verdict import Verdict
 from support.zfs_machine import HEAD, group, named
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from iolab.compare.compare import compare
-from iolab.results.foreign import import_tree
-from iolab.results.open import Results
+from iolab.results.imports.tree import import_tree
+from iolab.results.open.results import Results
 from iolab.verdict import Level
 
 LAYOUT = "{submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs"

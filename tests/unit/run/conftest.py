@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iolab.hosts.fake import FakeHost
+from iolab.hosts.kinds.fake import FakeHost
 from iolab.run.study import run_study
 from support.acting import Listener, fake_host, study_text
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.hosts.fake import FakeHost, FakeProgram
-from iolab.results.evidence import read_plan, run_directories
-from iolab.results.marks import Mark, read_marks
+from iolab.hosts.kinds.fake import FakeHost, FakeProgram
+from iolab.results.evidence.files import read_plan, run_directories
+from iolab.results.evidence.marks import Mark, read_marks
 from support.acting import Listener, study_text
 
 Do = Callable[..., Path]

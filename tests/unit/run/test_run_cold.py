@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from iolab.errors import RunError
-from iolab.hosts.fake import FakeHost, FakeProgram
-from iolab.results.evidence import read_plan, run_directories
+from iolab.hosts.kinds.fake import FakeHost, FakeProgram
+from iolab.results.evidence.files import read_plan, run_directories
 from iolab.run.interrupts import Interrupts
 from iolab.targets.directory import DirectoryTarget
 from support.acting import Listener, study_text, write_result

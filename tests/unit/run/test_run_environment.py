@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import RunError
-from iolab.hosts.base import Completed
-from iolab.hosts.block_devices import block_device_facts, block_devices, settings
-from iolab.hosts.controllers import storage_controllers
-from iolab.hosts.facts import host_facts, temperatures
-from iolab.hosts.fake import FakeHost, FakeProgram
-from iolab.hosts.kmsg import line_of
-from iolab.hosts.local import LocalHost
-from iolab.results.derive import derive
-from iolab.results.evidence import read_environment, read_plan, run_directories
+from iolab.hosts.base.host import Completed
+from iolab.hosts.base.kmsg import line_of
+from iolab.hosts.facts.block_devices import block_device_facts, block_devices, settings
+from iolab.hosts.facts.controllers import storage_controllers
+from iolab.hosts.facts.host_facts import host_facts, temperatures
+from iolab.hosts.kinds.fake import FakeHost, FakeProgram
+from iolab.hosts.kinds.local import LocalHost
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.files import read_environment, read_plan, run_directories
 from support.acting import Listener, study_text
 
 Do = Callable[..., Path]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import iolab
-from iolab.results.journal import read_journal
+from iolab.results.evidence.journal import read_journal
 from support.disks import call, loop_device, need_loops
 from support.waiting import PATIENCE, until
 

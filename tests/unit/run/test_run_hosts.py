@@ -12,9 +12,9 @@ import pytest
 from iolab.api import open_results
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError, RunError, UsageError
-from iolab.hosts.fake import FakeHost, FakeProgram
-from iolab.results.hosts import FILE, parts_of, read_hosts
-from iolab.results.lock import lock
+from iolab.hosts.kinds.fake import FakeHost, FakeProgram
+from iolab.results.evidence.lock import lock
+from iolab.results.open.multi_host import FILE, parts_of, read_hosts
 from iolab.run.hosts import How, forget_if_unused, run_on_hosts
 from iolab.run.interrupts import Interrupts
 from iolab.run.study import run_study

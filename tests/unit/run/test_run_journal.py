@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError
-from iolab.results.journal import FILE, read_journal
+from iolab.results.evidence.journal import FILE, read_journal
 from iolab.run.journal import Journal
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from iolab.hosts.fake import FakeHost
-from iolab.results.evidence import run_directories
-from iolab.results.journal import read_journal
-from iolab.results.manifest import write_manifest
+from iolab.hosts.kinds.fake import FakeHost
+from iolab.results.evidence.files import run_directories
+from iolab.results.evidence.journal import read_journal
+from iolab.results.evidence.manifest import write_manifest
 from iolab.run import execute
 from iolab.run.journal import Journal
 from support.acting import Listener, study_text

@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 
 import iolab
-from iolab.hosts.local import LocalHost
-from iolab.results.derive import derive
-from iolab.results.evidence import read_plan, run_directories
-from iolab.results.journal import read_journal
-from iolab.results.marks import read_marks
-from iolab.run.begun import age_of_jobs
+from iolab.hosts.kinds.local import LocalHost
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.files import read_plan, run_directories
+from iolab.results.evidence.journal import read_journal
+from iolab.results.evidence.marks import read_marks
+from iolab.run.load_start import age_of_jobs
 from iolab.run.study import run_study
 from iolab.verdict import Level
 from support.acting import Listener, study_text

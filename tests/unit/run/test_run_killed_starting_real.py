@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from iolab.hosts import local
-from iolab.hosts.base import Process
-from iolab.hosts.local import LocalHost
-from iolab.hosts.ssh import SshHost, SshOptions
-from iolab.results.evidence import read_plan, run_directories
-from iolab.results.journal import read_journal
-from iolab.run.starts import Starts
+from iolab.hosts.base.host import Process
+from iolab.hosts.kinds import local
+from iolab.hosts.kinds.local import LocalHost
+from iolab.hosts.ssh.host import SshHost, SshOptions
+from iolab.results.evidence.files import read_plan, run_directories
+from iolab.results.evidence.journal import read_journal
+from iolab.run.process_registry import Starts
 from iolab.run.study import run_study
 from support.acting import study_text
 from support.sshd import nothing_is_left, sshd

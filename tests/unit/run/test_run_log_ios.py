@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from iolab import _core
-from iolab.formats.fio_log import FioLog
-from iolab.formats.fio_seconds import per_second
-from iolab.recording.recording import Recording
-from iolab.results.evidence import read_io_log, read_plan, run_directories
+from iolab.formats.fio.log import FioLog
+from iolab.formats.fio.seconds import per_second
+from iolab.recording.read.recording import Recording
+from iolab.results.evidence.files import read_io_log, read_plan, run_directories
 from iolab.run import log_ios
 from iolab.run.log_ios import keep_ios
 from iolab.workloads.base import Load
@@ -268,7 +268,7 @@ def test_where_a_recorder_writes_the_hosts_recording_the_logs_get_their_own(make
 
 
 def test_an_attempt_killed_before_its_mark_leaves_nothing_twice(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    from iolab.recording.writer import RecordingWriter
+    from iolab.recording.write.writer import RecordingWriter
 
     class Killed(BaseException):
         pass

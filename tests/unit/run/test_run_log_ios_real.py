@@ -19,14 +19,14 @@ import pytest
 
 import iolab
 from iolab import _core
-from iolab.formats.fio_json import FioJson
-from iolab.formats.fio_pool import pool_jobs
-from iolab.formats.tables import FioDirection
-from iolab.recording.recording import Recording
-from iolab.results.evidence import read_io_log, read_plan, run_directories
-from iolab.results.open import Results
+from iolab.formats.core.tables import FioDirection
+from iolab.formats.fio.json_output import FioJson
+from iolab.formats.fio.pool import pool_jobs
+from iolab.recording.read.recording import Recording
+from iolab.results.evidence.files import read_io_log, read_plan, run_directories
+from iolab.results.open.results import Results
 from iolab.run.study import run_study
-from iolab.statistics.query import heat
+from iolab.statistics.ask.query import heat
 from support.acting import Listener
 from support.waiting import PATIENCE
 

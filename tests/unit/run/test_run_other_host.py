@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from iolab.errors import RunError, UsageError
-from iolab.hosts.base import Completed
-from iolab.hosts.fake import FakeHost, FakeProgram
-from iolab.results.evidence import read_environment, read_plan, run_directories
-from iolab.results.journal import read_journal
+from iolab.hosts.base.host import Completed
+from iolab.hosts.kinds.fake import FakeHost, FakeProgram
+from iolab.results.evidence.files import read_environment, read_plan, run_directories
+from iolab.results.evidence.journal import read_journal
 from iolab.run.journal import Journal
 from iolab.targets.made import Made
 from support.acting import Listener, fake_host, study_text

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import RunError
-from iolab.hosts.base import Completed
-from iolab.hosts.fake import FakeHost, FakeProgram
-from iolab.results.evidence import profile_directories, read_plan, run_directories
-from iolab.results.open import Results
-from iolab.results.profiles import read_profiles
+from iolab.hosts.base.host import Completed
+from iolab.hosts.kinds.fake import FakeHost, FakeProgram
+from iolab.results.evidence.files import profile_directories, read_plan, run_directories
+from iolab.results.open.profiles import read_profiles
+from iolab.results.open.results import Results
 from iolab.run.dry_run import preview
 from iolab.study.load import load_study
 from support.acting import Listener, study_text
@@ -117,7 +117,7 @@ def test_a_perf_that_may_not_sample_is_told_with_what_to_do(do: Do, study: Path,
 
 
 def test_the_plan_shows_profiles(study: Path, profiled: FakeHost) -> None:
-    from iolab.cli.planned import plan_lines
+    from iolab.cli.plan_text import plan_lines
 
     plan = preview(load_study(study, host=profiled), Path("results/small"), profiled)
     lines = list(plan_lines(plan))

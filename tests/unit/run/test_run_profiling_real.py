@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from iolab.clock import SystemClock
-from iolab.hosts.local import LocalHost
-from iolab.hosts.mirror import there
-from iolab.hosts.ssh import SshHost
-from iolab.results.open import Results
-from iolab.results.profiles import read_profiles
+from iolab.hosts.kinds.local import LocalHost
+from iolab.hosts.ssh.host import SshHost
+from iolab.hosts.ssh.remote_paths import there
+from iolab.results.open.profiles import read_profiles
+from iolab.results.open.results import Results
 from iolab.run.profiling import Profiler
 from iolab.run.study import run_study
 from iolab.study.profile import Profiling

@@ -13,10 +13,10 @@ import pytest
 
 import iolab
 from iolab.errors import RunError
-from iolab.hosts.local import LocalHost
-from iolab.results.derive import derive
-from iolab.results.evidence import read_plan, run_directories
-from iolab.results.journal import read_journal
+from iolab.hosts.kinds.local import LocalHost
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.files import read_plan, run_directories
+from iolab.results.evidence.journal import read_journal
 from iolab.run.study import run_study
 from iolab.verdict import Level
 from support.acting import Listener, study_text

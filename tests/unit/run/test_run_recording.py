@@ -10,9 +10,9 @@ import pytest
 from iolab import registry
 from iolab.clock import FakeClock
 from iolab.errors import RunError
-from iolab.results.facts import RunFacts
+from iolab.results.evidence.model import RunPlan
+from iolab.results.facts.run_facts import RunFacts
 from iolab.results.gates.monitor_alive import MonitorAliveGate
-from iolab.results.model import RunPlan
 from iolab.run.dry_run import preview
 from iolab.run.recording import StudyRecorder, Wanted
 from iolab.run.study import run_study

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from iolab.errors import IolabError, ResultsError, RunError, UsageError
-from iolab.hosts.fake import FakeHost
-from iolab.results.evidence import read_plan, run_directories
-from iolab.results.journal import read_journal
-from iolab.results.manifest import Manifest, write_manifest
+from iolab.hosts.kinds.fake import FakeHost
+from iolab.results.evidence.files import read_plan, run_directories
+from iolab.results.evidence.journal import read_journal
+from iolab.results.evidence.manifest import Manifest, write_manifest
 from iolab.run import execute
 from iolab.run.interrupts import Interrupts
 from iolab.study.adapt import Changes

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import RunError
-from iolab.hosts.local import LocalHost
+from iolab.hosts.kinds.local import LocalHost
 from iolab.run.revisions import revision
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is absent")

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from iolab.errors import ResultsError, RunError, StudyError, UsageError
-from iolab.hosts.base import Completed
-from iolab.hosts.fake import FakeHost
-from iolab.results.evidence import read_environment, read_plan, run_directories
-from iolab.results.journal import read_journal
-from iolab.results.lock import lock
-from iolab.results.manifest import read_manifest
+from iolab.hosts.base.host import Completed
+from iolab.hosts.kinds.fake import FakeHost
+from iolab.results.evidence.files import read_environment, read_plan, run_directories
+from iolab.results.evidence.journal import read_journal
+from iolab.results.evidence.lock import lock
+from iolab.results.evidence.manifest import read_manifest
 from iolab.run.interrupts import Interrupts
 from iolab.run.study import run_study
 from support.acting import Listener, study_text, write_result

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.hosts.fake import FakeHost
-from iolab.hosts.local import LocalHost
-from iolab.results.derive import derive
-from iolab.results.evidence import read_plan, run_directories
+from iolab.hosts.kinds.fake import FakeHost
+from iolab.hosts.kinds.local import LocalHost
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.files import read_plan, run_directories
 from iolab.run.tracing import active_tracing
 
 Do = Callable[..., Path]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from iolab.clock import FakeClock
-from iolab.formats.diskstats import DiskstatsLog
-from iolab.hosts.fake import FakeHost
+from iolab.formats.host.diskstats import DiskstatsLog
+from iolab.hosts.kinds.fake import FakeHost
 from iolab.sources.diskstats import FILE, DiskstatsOptions, DiskstatsSource
 from support.acting import DISKSTATS, fake_host
 

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from iolab.clock import SystemClock
-from iolab.hosts.local import LocalHost
+from iolab.hosts.kinds.local import LocalHost
 from iolab.registry import load
-from iolab.results.derive import derive
-from iolab.results.evidence import read_plan, run_directories, write_plan
-from iolab.results.model import Derived, RunPlan
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.files import read_plan, run_directories, write_plan
+from iolab.results.evidence.model import Derived, RunPlan
 from iolab.run.study import run_study
 from iolab.sources.diskstats import DiskstatsOptions, DiskstatsSource
 from iolab.verdict import Level

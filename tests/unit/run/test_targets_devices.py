@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.hosts.fake import FakeHost
+from iolab.hosts.kinds.fake import FakeHost
 from iolab.targets.devices import backing, device_facts
 from iolab.targets.mounts import Mount, mount_of
 from support.acting import fake_host

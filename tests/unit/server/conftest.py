@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from iolab.server.app import application
-from iolab.server.desk import Desk, desk_in
-from iolab.server.guard import Door
-from iolab.server.store import Store
+from iolab.server.base.store import Store
+from iolab.server.http.access import Door
+from iolab.server.http.actions import Desk, desk_in
+from iolab.server.http.app import application
 from support.service import TOKEN, Served, recorded, serving
 
 

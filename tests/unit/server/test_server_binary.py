@@ -90,10 +90,10 @@ def test_layers_in_binary(rest: str, client: TestClient) -> None:
 
 
 def test_counts_beyond_32_bits_are_binary_as_well() -> None:
-    from iolab.recording.counts import HeatCounts
-    from iolab.recording.grids import LogLinear
-    from iolab.server.binary import encode
-    from iolab.statistics.names import parse
+    from iolab.recording.base.counts import HeatCounts
+    from iolab.recording.base.grids import LogLinear
+    from iolab.server.queries.binary import encode
+    from iolab.statistics.language.names import parse
 
     whole = np.array([0, 1], dtype=np.int64)
     counts = HeatCounts("latency", 0, 1, LogLinear(6), whole, whole, np.array([2**40, 3], dtype=np.int64))

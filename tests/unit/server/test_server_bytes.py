@@ -9,13 +9,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from iolab.errors import UsageError
-from iolab.report.heatmap_payload import SparseCounts
-from iolab.server.difference import difference
-from iolab.server.drill import who
-from iolab.server.extremes import extremes
-from iolab.server.layers import layers
-from iolab.server.queries import ask, export
-from iolab.server.store import Store
+from iolab.report.model.heatmap_payload import SparseCounts
+from iolab.server.base.store import Store
+from iolab.server.queries.compare_heatmap import difference
+from iolab.server.queries.drill import who
+from iolab.server.queries.peaks import extremes
+from iolab.server.queries.queries import ask, export
+from iolab.server.queries.split_heatmap import layers
 from support.recordings import SECOND
 
 BYTES = {"recording": "rec", "statistic": "io.bytes[latency]", "interval": "1s"}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from iolab.recording.recording import Recording
-from iolab.server.drill import hierarchy, who
-from iolab.server.store import Store
+from iolab.recording.read.recording import Recording
+from iolab.server.base.store import Store
+from iolab.server.queries.drill import hierarchy, who
 from support.recordings import START, unsealed
 
 

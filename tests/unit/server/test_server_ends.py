@@ -13,26 +13,26 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.clock import FakeClock
-from iolab.recording.counts import HeatCounts
-from iolab.recording.facts import Begun, read_facts
-from iolab.recording.recording import Recording
-from iolab.recording.retention import Retention
-from iolab.recording.writer import RecordingWriter
-from iolab.server.alert import Alert
-from iolab.server.alertlog import LogFile
-from iolab.server.extremes import extremes
-from iolab.server.families import Histogram
-from iolab.server.listing import recordings, statistics
-from iolab.server.metrics import Exporter
-from iolab.server.queries import ask
-from iolab.server.shelf import Shelf
-from iolab.server.store import Store
-from iolab.server.stream import Streams, Window, tick_of
-from iolab.server.watch import Watch
-from iolab.server.work import Workers
-from iolab.statistics.available import available
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.base.metadata import Begun, read_facts
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.retention import Retention
+from iolab.recording.write.writer import RecordingWriter
+from iolab.server.alerts.alert import Alert
+from iolab.server.alerts.alert_log import LogFile
+from iolab.server.alerts.watch import Watch
+from iolab.server.base.json_store import JsonStore
+from iolab.server.base.store import Store
+from iolab.server.base.thread_pool import Workers
+from iolab.server.live.stream import Streams, Window, tick_of
+from iolab.server.prometheus.metrics import Exporter
+from iolab.server.prometheus.prometheus_text import Histogram
+from iolab.server.queries.listing import recordings, statistics
+from iolab.server.queries.peaks import extremes
+from iolab.server.queries.queries import ask
+from iolab.statistics.ask.available import available
+from iolab.statistics.ask.query import query
 from iolab.statistics.kept import manage
-from iolab.statistics.query import query
 from support.recordings import SECOND, START, events, samples
 
 DAY = 24 * 3600 * SECOND
@@ -108,7 +108,7 @@ def test_an_older_writer_tells_by_the_time_of_change(stalled: RecordingWriter, t
 
 
 def test_an_alert_is_raised_where_io_stands_still(stalled: RecordingWriter, tmp_path: Path) -> None:
-    watch = Watch(Store([tmp_path / "live"]), Shelf(tmp_path / "alerts", Alert, "alert", 3), LogFile(tmp_path / "log"))
+    watch = Watch(Store([tmp_path / "live"]), JsonStore(tmp_path / "alerts", Alert, "alert", 3), LogFile(tmp_path / "log"))
     watch.put("idle", Alert.model_validate({
         "name": "idle", "recording": "", "statistic": "io.ops", "exceeds": None, "falls_below": 50, "for_seconds": 10, "only_during": "",
         "repost_minutes": 0, "also_when_clear": True, "actions": []}))

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from iolab.server import app
-from iolab.server.store import Store
-from iolab.server.work import Workers
-from iolab.statistics.engine import HALT, Engine, Halt, Halted
+from iolab.server.base.store import Store
+from iolab.server.base.thread_pool import Workers
+from iolab.server.http import app
+from iolab.statistics.engine.engine import HALT, Engine, Halt, Halted
 from support.service import TOKEN, Served
 
 ENDLESS = "SELECT sum(a.range * b.range % 7) AS n FROM range(100_000_000) a, range(100_000_000) b"

@@ -17,10 +17,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from iolab.recording.recording import Recording
-from iolab.server.desk import desk_in
-from iolab.server.serve import Listener
-from iolab.server.store import Store
+from iolab.recording.read.recording import Recording
+from iolab.server.base.store import Store
+from iolab.server.http.actions import desk_in
+from iolab.server.http.serve import Listener
 from support.service import TOKEN, Served, serving
 from support.waiting import PATIENCE
 
@@ -135,7 +135,7 @@ def test_connections_without_a_request_take_no_place(served: Served) -> None:
 
 @pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"GET /absent HTTP/1.1\r\nHost: x\r\n\r\nGET / HT"])
 def test_a_head_that_does_not_come_is_not_waited_for(begun: bytes, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iolab.server.connections.HEAD_WITHIN", 0.5)
+    monkeypatch.setattr("iolab.server.http.connections.HEAD_WITHIN", 0.5)
     listener = served()
     with socket.create_connection(("127.0.0.1", listener.door.port), timeout=2 * PATIENCE) as connection:
         connection.sendall(begun)
@@ -145,7 +145,7 @@ def test_a_head_that_does_not_come_is_not_waited_for(begun: bytes, served: Serve
 
 def test_a_head_that_comes_in_pieces_is_waited_for_in_all(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Single bytes don't put the end off."""
-    monkeypatch.setattr("iolab.server.connections.HEAD_WITHIN", 1.0)
+    monkeypatch.setattr("iolab.server.http.connections.HEAD_WITHIN", 1.0)
     listener = served()
     with socket.create_connection(("127.0.0.1", listener.door.port), timeout=PATIENCE) as connection:
         connection.settimeout(0.1)
@@ -164,7 +164,7 @@ def test_a_head_that_comes_in_pieces_is_waited_for_in_all(served: Served, monkey
 
 def test_a_document_that_does_not_come(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body of which the rest never comes is given up; the service goes on meanwhile."""
-    monkeypatch.setattr("iolab.server.acting.PATIENCE", 0.5)
+    monkeypatch.setattr("iolab.server.http.action_endpoint.PATIENCE", 0.5)
     desk = desk_in(Store([recording]), tmp_path / "home", tmp_path / "log")
     with serving(desk) as listener:
         head = (f"PUT /api/v1/worksheets/one HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -182,7 +182,7 @@ def test_a_document_that_does_not_come(recording: Path, tmp_path: Path, monkeypa
 RECORDER = """
 import sys, time
 from pathlib import Path
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 writer = RecordingWriter.create(Path(sys.argv[1]), host="here", clock="realtime", origin={"kind": "record"})
 for number in range(10_000):

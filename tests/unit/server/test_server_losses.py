@@ -10,9 +10,9 @@ import pytest
 
 from iolab.clock import FakeClock
 from iolab.heatmap.words import lost
-from iolab.recording.writer import RecordingWriter
-from iolab.server.queries import ask, ask_binary
-from iolab.server.store import Store
+from iolab.recording.write.writer import RecordingWriter
+from iolab.server.base.store import Store
+from iolab.server.queries.queries import ask, ask_binary
 from support.recordings import SECOND, START, events
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors/losses.json").read_text("utf-8"))["lost"]

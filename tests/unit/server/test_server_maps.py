@@ -10,13 +10,13 @@ import pytest
 
 from iolab.clock import FakeClock
 from iolab.errors import UsageError
-from iolab.recording.writer import RecordingWriter
-from iolab.report.heatmap_payload import SparseCounts
-from iolab.server.difference import difference
-from iolab.server.extremes import extremes
-from iolab.server.layers import layers
-from iolab.server.queries import ask
-from iolab.server.store import Store
+from iolab.recording.write.writer import RecordingWriter
+from iolab.report.model.heatmap_payload import SparseCounts
+from iolab.server.base.store import Store
+from iolab.server.queries.compare_heatmap import difference
+from iolab.server.queries.peaks import extremes
+from iolab.server.queries.queries import ask
+from iolab.server.queries.split_heatmap import layers
 from support.recordings import SECOND, START, events
 
 MAP = {"recording": "rec", "statistic": "io.ops[latency]", "interval": "1s"}

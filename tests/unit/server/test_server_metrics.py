@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from iolab.errors import UsageError
-from iolab.recording.writer import RecordingWriter
-from iolab.server import metrics, protobuf
-from iolab.server.app import application
-from iolab.server.families import Family, Histogram, Sample, text
-from iolab.server.guard import Door
-from iolab.server.metrics import Exporter, prefers_protobuf
-from iolab.server.store import Store
+from iolab.recording.write.writer import RecordingWriter
+from iolab.server.base.store import Store
+from iolab.server.http.access import Door
+from iolab.server.http.app import application
+from iolab.server.prometheus import metrics, protobuf
+from iolab.server.prometheus.metrics import Exporter, prefers_protobuf
+from iolab.server.prometheus.prometheus_text import Family, Histogram, Sample, text
 from support.recordings import SECOND, START, events
 
 SCRAPER = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,text/plain;version=0.0.4;q=0.5"

@@ -13,13 +13,13 @@ from starlette.testclient import TestClient
 from iolab.errors import UsageError
 from iolab.heatmap import overlays
 from iolab.heatmap.model import View, frame_of
-from iolab.recording.counts import HeatCounts
-from iolab.report.heatmap_page import CROPS
-from iolab.server import queries, routes
-from iolab.server.asking import question_of
-from iolab.server.drill import who
-from iolab.server.store import Store
-from iolab.server.stream import Window, _window
+from iolab.recording.base.counts import HeatCounts
+from iolab.report.page.heatmap_page import CROPS
+from iolab.server.base.store import Store
+from iolab.server.live.stream import Window, _window
+from iolab.server.queries import queries, routes
+from iolab.server.queries.drill import who
+from iolab.server.queries.query_params import question_of
 from support.recordings import SECOND, START
 
 MAP = {"recording": "rec", "statistic": "io.ops[latency]", "interval": "10ms", "drawn": "true"}

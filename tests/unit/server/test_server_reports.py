@@ -19,16 +19,16 @@ from starlette.testclient import TestClient
 
 from iolab.cli.main import run
 from iolab.errors import FormatError, ResultsError
-from iolab.recording.writer import RecordingWriter
-from iolab.report import html
-from iolab.results.hosts import Hosts, write_hosts
-from iolab.results.open import Results
-from iolab.server.app import application
-from iolab.server.desk import desk_in
-from iolab.server.guard import POLICY, Door
-from iolab.server.reports import Reports
-from iolab.server.store import Store
-from iolab.server.work import Busy, Workers
+from iolab.recording.write.writer import RecordingWriter
+from iolab.report.page import html
+from iolab.results.open.multi_host import Hosts, write_hosts
+from iolab.results.open.results import Results
+from iolab.server.base.store import Store
+from iolab.server.base.thread_pool import Busy, Workers
+from iolab.server.http.access import POLICY, Door
+from iolab.server.http.actions import desk_in
+from iolab.server.http.app import application
+from iolab.server.reports.reports import Reports
 from support.fio_files import job, output
 from support.recordings import SECOND, START, events, samples
 from support.service import TOKEN
@@ -153,7 +153,7 @@ def test_reports_that_take_long_leave_threads_for_questions(study: tuple[Path, l
 
     monkeypatch.setattr(Reports, "_made", slow)
     monkeypatch.setattr(Reports, "held", counted)
-    monkeypatch.setattr("iolab.server.reports.MOST_WAITING", 5)
+    monkeypatch.setattr("iolab.server.reports.reports.MOST_WAITING", 5)
     app = application(Store([study[0]]), door, workers=workers)
 
     async def asked() -> tuple[int, list[int], int]:

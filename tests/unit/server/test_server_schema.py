@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 
-from iolab.server.alert import Alert
-from iolab.server.app import application
-from iolab.server.desk import ACTIONS, Desk, desk_in
-from iolab.server.guard import Door
-from iolab.server.openapi import document
-from iolab.server.routes import ROUTES
-from iolab.server.sheet import Worksheet
-from iolab.server.store import Store
+from iolab.server.alerts.alert import Alert
+from iolab.server.base.store import Store
+from iolab.server.base.worksheet import Worksheet
+from iolab.server.http.access import Door
+from iolab.server.http.actions import ACTIONS, Desk, desk_in
+from iolab.server.http.app import application
+from iolab.server.http.openapi import document
+from iolab.server.queries.routes import ROUTES
 from iolab.statistics.kept import manage
 from support.service import TOKEN, watched
 

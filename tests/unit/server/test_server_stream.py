@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 import pytest
 
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
-from iolab.server import stream
-from iolab.server.serve import Listener
-from iolab.server.store import Store
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.server.base.store import Store
+from iolab.server.http.serve import Listener
+from iolab.server.live import stream
 from support.recordings import SECOND, events
 from support.service import TOKEN, Served, serving
 from support.waiting import PATIENCE, until

@@ -17,14 +17,14 @@ from starlette.testclient import TestClient
 
 from iolab.clock import FakeClock
 from iolab.errors import IolabError, UsageError
-from iolab.recording.writer import RecordingWriter
-from iolab.server.alert import Alert, AlertLine
-from iolab.server.alertlog import LogFile
-from iolab.server.commands import Commands, read_commands
-from iolab.server.desk import Desk
-from iolab.server.shelf import Shelf
-from iolab.server.store import Store
-from iolab.server.watch import Watch
+from iolab.recording.write.writer import RecordingWriter
+from iolab.server.alerts.alert import Alert, AlertLine
+from iolab.server.alerts.alert_log import LogFile
+from iolab.server.alerts.commands import Commands, read_commands
+from iolab.server.alerts.watch import Watch
+from iolab.server.base.json_store import JsonStore
+from iolab.server.base.store import Store
+from iolab.server.http.actions import Desk
 from iolab.statistics.kept import manage
 from support.recordings import SECOND, START, events
 from support.waiting import PATIENCE, until
@@ -70,7 +70,7 @@ def watch_of(growing: Growing, tmp_path: Path) -> Watched:
     store = Store([growing.path])
 
     def make(commands: Commands | None = None, **options: Any) -> Watch:
-        return Watch(store, Shelf(tmp_path / "alerts", Alert, "alert", 3), LogFile(tmp_path / "log/alerts.jsonl"), commands, **options)
+        return Watch(store, JsonStore(tmp_path / "alerts", Alert, "alert", 3), LogFile(tmp_path / "log/alerts.jsonl"), commands, **options)
 
     return make
 
@@ -200,7 +200,7 @@ def test_what_was_raised_goes_on_after_a_passing_problem(growing: Growing, watch
     with monkeypatch.context() as patched:
         def broken(*_: Any, **__: Any) -> None:
             raise IolabError("can't be read")
-        patched.setattr("iolab.server.watch.query", broken)
+        patched.setattr("iolab.server.alerts.watch.query", broken)
         growing.second(600)
         watch.look()
         assert (watch.listed().alerts[0].state, watch.listed().alerts[0].problem) == ("unknown", "can't be read")
@@ -252,14 +252,14 @@ def test_a_second_that_is_not_looked_at_breaks_what_is_pending(growing: Growing,
 def test_a_fault_at_one_alert_ends_no_other(growing: Growing, watch_of: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     watch = watch_of()
     watch.put("another", Alert.model_validate(plain(name="another", statistic="io.bytes")))
-    from iolab.statistics.query import query
+    from iolab.statistics.ask.query import query
 
     def faulty(opened: Any, statistic: Any, **words: Any) -> Any:
         if str(statistic) == "io.bytes":
             raise KeyError("a fault")
         return query(opened, statistic, **words)
 
-    monkeypatch.setattr("iolab.server.watch.query", faulty)
+    monkeypatch.setattr("iolab.server.alerts.watch.query", faulty)
     raised(growing, watch)
     assert "KeyError('a fault')" in watch.listed().alerts[0].problem
 
@@ -278,7 +278,7 @@ def test_an_alert_that_is_removed_meanwhile_does_no_harm(growing: Growing, watch
     (("/bin/sleep", "1000"), "command 'page' took more than 0.2 s and was ended"), (("/bin/true",), "")])
 def test_a_command_that_fails_is_in_the_log(words: tuple[str, ...], said_of_it: str, growing: Growing, watch_of: Watched,
                                             monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iolab.server.commands.LONGEST_S", 0.2 if "sleep" in words[0] else PATIENCE)
+    monkeypatch.setattr("iolab.server.alerts.commands.LONGEST_S", 0.2 if "sleep" in words[0] else PATIENCE)
     watch = watch_of(Commands({"page": words}))
     watch.put("busy", Alert.model_validate(plain(for_seconds=1, exceeds=0, actions=[{"do": "command", "name": "page"}])))
     for _ in range(5):
@@ -329,8 +329,8 @@ def line(number: int) -> AlertLine:
 
 
 def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iolab.server.alertlog.LARGEST", 10_000)
-    monkeypatch.setattr("iolab.server.alertlog.MOST", 5)
+    monkeypatch.setattr("iolab.server.alerts.alert_log.LARGEST", 10_000)
+    monkeypatch.setattr("iolab.server.alerts.alert_log.MOST", 5)
     log = LogFile(tmp_path / "state" / "alerts.jsonl")
     assert log.latest().lines == []
     for number in range(100):

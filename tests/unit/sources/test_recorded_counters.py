@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from iolab.formats.core.tables import HostTable
 from iolab.formats.detect import read
-from iolab.formats.tables import HostTable
-from iolab.recording.recording import Recording
-from iolab.results.open import Results
+from iolab.recording.read.recording import Recording
+from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.sources.counters import CounterOptions
 from iolab.sources.recorded_counters import RecordedCounters
-from iolab.statistics.names import parse
-from iolab.statistics.query import query
+from iolab.statistics.ask.query import query
+from iolab.statistics.language.names import parse
 from support.acting import Listener, fake_host
 
 

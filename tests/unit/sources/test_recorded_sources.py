@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iolab.hosts.fake import FakeHost
+from iolab.hosts.kinds.fake import FakeHost
 from iolab.sources.block import BlockSource
 from support.acting import fake_host
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from iolab.hosts.fake import FakeHost
+from iolab.hosts.kinds.fake import FakeHost
 from iolab.registry import load
 from support.acting import STAT, fake_host
 

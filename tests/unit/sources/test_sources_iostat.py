@@ -12,9 +12,9 @@ import pytest
 
 from iolab.clock import SystemClock
 from iolab.errors import RunError
-from iolab.formats.iostat_json import IostatJson
-from iolab.hosts.fake import FakeHost
-from iolab.hosts.local import LocalHost
+from iolab.formats.iostat.json_output import IostatJson
+from iolab.hosts.kinds.fake import FakeHost
+from iolab.hosts.kinds.local import LocalHost
 from iolab.sources.iostat import FILE, IostatOptions, IostatSource
 from support.acting import fake_host, fake_iostat
 from support.waiting import until

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from iolab.errors import RunError
-from iolab.hosts.fake import FakeHost
+from iolab.hosts.kinds.fake import FakeHost
 from iolab.registry import load
 from iolab.sources.zpool_iostat import ZpoolLatencySource
 from support.acting import fake_host

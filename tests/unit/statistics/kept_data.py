@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from iolab import _core
-from iolab.recording.facts import read_facts
-from iolab.recording.recording import Recording
-from iolab.recording.retention import Retention
-from iolab.recording.schema import EVENTS, SAMPLES
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.intervals import SECOND
+from iolab.recording.base.metadata import read_facts
+from iolab.recording.base.schema import EVENTS, SAMPLES
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.retention import Retention
+from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.kept import manage
+from iolab.statistics.language.intervals import SECOND
 
 __all__ = ["DAY", "HOUR", "START", "add_segment", "aged", "io", "make"]
 

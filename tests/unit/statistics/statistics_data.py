@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from iolab import _core
-from iolab.recording.columns import NameTables, events_of
-from iolab.recording.recording import Recording
-from iolab.recording.schema import EVENTS
-from iolab.recording.trace import Trace
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.base.schema import EVENTS
+from iolab.recording.read.recording import Recording
+from iolab.recording.read.trace import Trace
+from iolab.recording.segments.columns import NameTables, events_of
+from iolab.recording.write.writer import RecordingWriter
 
 HEAD = "time:ns,latency:ns,offset:bytes,size:bytes,op,device,process,file,job\n"
 

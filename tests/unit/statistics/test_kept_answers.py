@@ -11,18 +11,18 @@ import pyarrow as pa
 import pytest
 from kept_data import DAY, HOUR, START, add_segment, aged, io, make
 
-from iolab.recording.conditions import parse_where
-from iolab.recording.counts import HeatCounts, alike
-from iolab.recording.grids import LogLinear
-from iolab.recording.recording import Recording
-from iolab.recording.schema import EVENTS
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics import heat as scanning
-from iolab.statistics.answers import Series, Stack
-from iolab.statistics.intervals import SECOND
+from iolab.recording.base.conditions import parse_where
+from iolab.recording.base.counts import HeatCounts, alike
+from iolab.recording.base.grids import LogLinear
+from iolab.recording.base.schema import EVENTS
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.ask.query import heat, query
 from iolab.statistics.kept import manage
-from iolab.statistics.kept.forms import BITS
-from iolab.statistics.query import heat, query
+from iolab.statistics.kept.storage_kind import BITS
+from iolab.statistics.language.intervals import SECOND
+from iolab.statistics.tiers import heat as scanning
 
 MAPS = ["io.ops[process=fio][latency]", "io.ops[process!=fio][size]", "io.ops[queue]", "io.ops[file=/data/3,/data/4][offset]",
         "io.ops[latency>=1ms][size]"]
@@ -94,8 +94,8 @@ def test_a_window_of_what_is_gone(whole: Recording, tmp_path: Path) -> None:
 def test_what_was_kept_is_read_without_pyarrow(whole: Recording, tmp_path: Path) -> None:
     """It is small and wanted at once: loading what writes it would take as long as the answer."""
     old = aged(whole.path, tmp_path / "old", 0)
-    code = ("import sys; from pathlib import Path; from iolab.recording.recording import Recording; "
-            "from iolab.statistics.query import query; "
+    code = ("import sys; from pathlib import Path; from iolab.recording.read.recording import Recording; "
+            "from iolab.statistics.ask.query import query; "
             "assert query(Recording(Path(sys.argv[1])), sys.argv[2], interval_ns=60 * 10**9).events > 1000; "
             "sys.exit(3 if 'pyarrow' in sys.modules else 0)")
     done = subprocess.run([sys.executable, "-c", code, str(old.path), MAPS[0]], check=False, capture_output=True, text=True)
@@ -182,16 +182,16 @@ def test_a_drill_down_of_three_levels_equals_what_was_kept_from_the_start(tmp_pa
 
 
 def test_many_events_are_not_scanned_where_they_are_kept(whole: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
-    from iolab.statistics.kept import answering
+    from iolab.statistics.kept import answer
 
-    monkeypatch.setattr(answering, "LONG_SCAN", 1000)
+    monkeypatch.setattr(answer, "LONG_SCAN", 1000)
     assert scanning.LONG_SCAN > 1000
     for name in MAPS[:3]:
         kept = query(whole, name, interval_ns=SECOND)
         assert isinstance(kept, HeatCounts)
         assert any("from what was kept" in note for note in kept.assumptions)
     with monkeypatch.context() as plain:
-        plain.setattr(answering, "LONG_SCAN", 10**9)
+        plain.setattr(answer, "LONG_SCAN", 10**9)
         scanned = query(whole, MAPS[0], interval_ns=SECOND)
     assert isinstance(scanned, HeatCounts)
     found = query(whole, MAPS[0], interval_ns=SECOND)
@@ -291,7 +291,7 @@ def test_longer_sums_answer_for_longer_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", [b"{", b'{"kind": "kept", "schema": 99}', b'{"kind": "keep", "schema": 99}'])
 @pytest.mark.parametrize("name", ["keep.json", "kept.json"])
 def test_what_says_what_is_kept_is_damaged_and_events_answer(whole: Recording, tmp_path: Path, name: str, damage: bytes) -> None:
-    from iolab.statistics.kept.answering import span_of
+    from iolab.statistics.kept.answer import span_of
 
     old = aged(whole.path, tmp_path / "old", 2)
     (old.path / "histograms" / name).write_bytes(damage)
@@ -323,11 +323,11 @@ def test_statistics_of_a_newer_iolab_harm_no_others(tmp_path: Path) -> None:
 
 
 def test_names_that_were_not_kept_apart_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from iolab.statistics.kept import making
+    from iolab.statistics.kept import aggregate
 
     path = tmp_path / "r"
     with monkeypatch.context() as few:
-        few.setattr(making, "MOST_KEYS", 10)
+        few.setattr(aggregate, "MOST_KEYS", 10)
         make(path, ["io.ops[file]", "io.ops[process]"], segments=3)
     old = aged(path, tmp_path / "old", 1)
     files, processes = query(old, "io.ops[file]", interval_ns=SECOND), query(old, "io.ops[process]", interval_ns=SECOND)

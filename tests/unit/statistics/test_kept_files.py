@@ -13,14 +13,14 @@ import pytest
 from kept_data import aged, make
 
 from iolab.errors import FormatError, IolabError, ResultsError
-from iolab.recording.counts import HeatCounts
-from iolab.recording.recording import Recording
-from iolab.statistics.answers import Stack
-from iolab.statistics.intervals import SECOND
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.read.recording import Recording
+from iolab.statistics.answers.answers import Stack
+from iolab.statistics.ask.query import query
 from iolab.statistics.kept import definitions, manage, state, tables
-from iolab.statistics.kept.keeper import Keeper
-from iolab.statistics.kept.places import TIERS, File, chosen, files, folder_name, is_folder
-from iolab.statistics.query import query
+from iolab.statistics.kept.paths import TIERS, File, chosen, files, folder_name, is_folder
+from iolab.statistics.kept.writer import Keeper
+from iolab.statistics.language.intervals import SECOND
 
 NAME = "io.ops[process]"
 MAP = "io.ops[process=fio][latency]"

@@ -16,16 +16,17 @@ import numpy as np
 import pytest
 from kept_data import START, aged, make
 
-from iolab.recording import layout
-from iolab.recording.facts import read_facts
-from iolab.recording.recording import Recording
-from iolab.recording.retention import finish_dropping
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.answers import Stack
-from iolab.statistics.intervals import SECOND
-from iolab.statistics.kept import definitions, keeper, manage, merging, tables
-from iolab.statistics.kept.keeper import Keeper
-from iolab.statistics.query import query
+from iolab.recording.base import layout
+from iolab.recording.base.metadata import read_facts
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.retention import finish_dropping
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Stack
+from iolab.statistics.ask.query import query
+from iolab.statistics.kept import compaction, definitions, manage, tables
+from iolab.statistics.kept import writer as keeper
+from iolab.statistics.kept.writer import Keeper
+from iolab.statistics.language.intervals import SECOND
 
 NAME = "io.ops[process]"
 
@@ -82,7 +83,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
     make(path, [], segments=8, seconds=10, step_s=1000, per_s=5)
     expected = counts(path)
     definitions.change(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
-    words = "import sys; from pathlib import Path; from iolab.statistics.kept.keeper import Keeper; print('go', flush=True); " \
+    words = "import sys; from pathlib import Path; from iolab.statistics.kept.writer import Keeper; print('go', flush=True); " \
             "Keeper(Path(sys.argv[1])).look(); print('done', flush=True)"
     done = False
     for _ in range(4):
@@ -108,11 +109,11 @@ def test_what_a_merge_left_counts_once(tmp_path: Path) -> None:
     path = tmp_path / "r"
     make(path, [NAME], segments=4, seconds=10, step_s=1500, per_s=5)
     expected = counts(path)
-    tier, folder = merging.TIERS[0], merging.folder_name(NAME)
-    merged = merging.files(path, tier, folder)[0]
+    tier, folder = compaction.TIERS[0], compaction.folder_name(NAME)
+    merged = compaction.files(path, tier, folder)[0]
     assert merged.last > merged.first
     # the files that it was made of are there again
-    copy = merging.path_of(path, tier, folder, merged.first, merged.first)
+    copy = compaction.path_of(path, tier, folder, merged.first, merged.first)
     sums = tables.read(merged.path)
     tables.write(copy, [sums], NAME, "block")
     found = counts(aged(path, tmp_path / "old", 0).path)

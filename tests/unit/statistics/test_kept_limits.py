@@ -10,11 +10,11 @@ import pytest
 from kept_data import DAY, START, add_segment, make
 
 from iolab.errors import ResultsError, UsageError
-from iolab.recording.lock import take_lock
-from iolab.recording.writer import RecordingWriter
+from iolab.recording.base.lock import take_lock
+from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.kept import definitions, manage
 from iolab.statistics.kept.limits import Wanted, limit, limits
-from iolab.statistics.kept.places import TIERS
+from iolab.statistics.kept.paths import TIERS
 
 NAMES = ["io.ops[process]", "io.ops[process=fio][latency]"]
 DAYS = {"1s": 7 * 86400, "1m": 14 * 86400, "1h": 90 * 86400}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from kept_data import HOUR, START, make
 
-from iolab.statistics.intervals import SECOND
 from iolab.statistics.kept import manage
 from iolab.statistics.kept.listing import ADDING
+from iolab.statistics.language.intervals import SECOND
 
 NAME = "io.ops[process]"
 

@@ -11,18 +11,18 @@ import pytest
 from kept_data import HOUR, START, add_segment, aged, make
 
 from iolab.errors import ResultsError, UsageError
-from iolab.recording.counts import HeatCounts
-from iolab.recording.facts import read_facts
-from iolab.recording.lock import take_lock
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.answers import Series, Stack
-from iolab.statistics.intervals import SECOND
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.base.lock import take_lock
+from iolab.recording.base.metadata import read_facts
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.ask.query import query
 from iolab.statistics.kept import definitions, manage, state
 from iolab.statistics.kept.budget import Budget
-from iolab.statistics.kept.keeper import Keeper
-from iolab.statistics.kept.places import folder_name
-from iolab.statistics.query import query
+from iolab.statistics.kept.paths import folder_name
+from iolab.statistics.kept.writer import Keeper
+from iolab.statistics.language.intervals import SECOND
 
 NAME = "io.ops[process]"
 MAP = "io.ops[process=fio][latency]"

@@ -13,15 +13,15 @@ from statistics_data import Event, recording_of, trace_of
 
 from iolab.cli.query_text import lines
 from iolab.clock import FakeClock
-from iolab.recording.recording import Recording
-from iolab.recording.schema import SAMPLES
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.answers import Stack
-from iolab.statistics.moments import as_data as moment_data
-from iolab.statistics.moments import moments
-from iolab.statistics.plain import as_data, largest
-from iolab.statistics.query import query
-from iolab.statistics.written import as_json, csv_lines
+from iolab.recording.base.schema import SAMPLES
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Stack
+from iolab.statistics.answers.export import as_json, csv_lines
+from iolab.statistics.answers.follow_rows import as_data as moment_data
+from iolab.statistics.answers.follow_rows import moments
+from iolab.statistics.answers.json_form import as_data, largest
+from iolab.statistics.ask.query import query
 from support.recordings import SECOND, START
 
 Growth = dict[tuple[str, str], int]

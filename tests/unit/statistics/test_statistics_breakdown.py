@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from iolab.recording.conditions import Where
-from iolab.recording.counts import HeatCounts
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.breakdown import dimensions_of
-from iolab.statistics.query import heat
+from iolab.recording.base.conditions import Where
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.ask.breakdown import dimensions_of
+from iolab.statistics.ask.query import heat
 from support.recordings import SECOND, START, events
 
 ASKED: Any = {"interval_ns": SECOND // 10, "from_ns": START - 5 * SECOND, "until_ns": START + 10 * SECOND}

@@ -19,20 +19,20 @@ from statistics_data import Event, recording_of, trace_of
 
 from iolab import _core
 from iolab.errors import UsageError
-from iolab.recording.counts import HeatCounts
-from iolab.recording.grids import Linear, LogLinear
-from iolab.recording.recording import Recording
-from iolab.recording.schema import EVENTS
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.answers import Series
-from iolab.statistics.drill import next_breakdowns
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.base.grids import Linear, LogLinear
+from iolab.recording.base.schema import EVENTS
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series
+from iolab.statistics.answers.export import as_json, csv_lines
+from iolab.statistics.answers.follow_rows import as_data, moments
+from iolab.statistics.ask.drill import next_breakdowns
+from iolab.statistics.ask.query import heat, query
 from iolab.statistics.kept import manage
-from iolab.statistics.kept.forms import BITS
-from iolab.statistics.kept.places import TIERS, files, folder_name
-from iolab.statistics.moments import as_data, moments
-from iolab.statistics.names import parse
-from iolab.statistics.query import heat, query
-from iolab.statistics.written import as_json, csv_lines
+from iolab.statistics.kept.paths import TIERS, files, folder_name
+from iolab.statistics.kept.storage_kind import BITS
+from iolab.statistics.language.names import parse
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND

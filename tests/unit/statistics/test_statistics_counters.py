@@ -14,16 +14,16 @@ from statistics_data import Event, recording_of, trace_of
 
 from iolab.clock import FakeClock
 from iolab.errors import UsageError
-from iolab.recording.counts import HeatCounts
-from iolab.recording.recording import Recording
-from iolab.recording.schema import EVENTS, SAMPLES
-from iolab.recording.trace import Trace
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics import objects
-from iolab.statistics.answers import Series, Stack
-from iolab.statistics.available import available
-from iolab.statistics.catalogue import CATALOGUE
-from iolab.statistics.query import query
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.base.schema import EVENTS, SAMPLES
+from iolab.recording.read.recording import Recording
+from iolab.recording.read.trace import Trace
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.ask.available import available
+from iolab.statistics.ask.query import query
+from iolab.statistics.language import objects
+from iolab.statistics.language.catalogue import CATALOGUE
 from support.recordings import unsealed
 
 SECOND = 10**9

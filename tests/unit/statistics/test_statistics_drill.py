@@ -11,15 +11,15 @@ from hypothesis import strategies as some
 from statistics_data import Event, recording_of, trace_of
 
 from iolab.errors import UsageError
-from iolab.recording.counts import HeatCounts
-from iolab.statistics import drill
-from iolab.statistics import hierarchy as paths
-from iolab.statistics.answers import Series, Stack
-from iolab.statistics.catalogue import CATALOGUE
-from iolab.statistics.fields import QUANTIZED
-from iolab.statistics.hierarchy import Branch, branches, hierarchy
-from iolab.statistics.names import Between, parse
-from iolab.statistics.query import query
+from iolab.recording.base.counts import HeatCounts
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.ask import drill
+from iolab.statistics.ask import hierarchy as paths
+from iolab.statistics.ask.hierarchy import Branch, branches, hierarchy
+from iolab.statistics.ask.query import query
+from iolab.statistics.language.catalogue import CATALOGUE
+from iolab.statistics.language.fields import QUANTIZED
+from iolab.statistics.language.names import Between, parse
 
 MS = 10**6
 

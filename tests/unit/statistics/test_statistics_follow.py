@@ -15,18 +15,18 @@ import pytest
 from iolab.cli.query_follow import written
 from iolab.clock import FakeClock
 from iolab.errors import UsageError
-from iolab.recording.counts import HeatCounts
-from iolab.recording.facts import Begun
-from iolab.recording.recording import Recording
-from iolab.recording.schema import SAMPLES
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics import follow
-from iolab.statistics.answers import Series, Stack
-from iolab.statistics.follow import Follower
-from iolab.statistics.moments import as_data, moments
-from iolab.statistics.names import parse
-from iolab.statistics.plain import largest
-from iolab.statistics.query import query
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.base.metadata import Begun
+from iolab.recording.base.schema import SAMPLES
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.answers.follow_rows import as_data, moments
+from iolab.statistics.answers.json_form import largest
+from iolab.statistics.ask import follow
+from iolab.statistics.ask.follow import Follower
+from iolab.statistics.ask.query import query
+from iolab.statistics.language.names import parse
 from support.recordings import SECOND, START, events
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.clock import FakeClock
-from iolab.recording.recording import Recording
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.answers import Series
-from iolab.statistics.query import query
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series
+from iolab.statistics.ask.query import query
 from support.recordings import SECOND, START, events
 
 

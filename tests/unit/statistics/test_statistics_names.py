@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from iolab.errors import UsageError
-from iolab.statistics.catalogue import CATALOGUE, Entry
-from iolab.statistics.fields import ANY, UTILIZATION
-from iolab.statistics.names import Between, Filter, Statistic, Value, parse
-from iolab.statistics.quantities import parse_whole, print_whole
+from iolab.statistics.language.catalogue import CATALOGUE, Entry
+from iolab.statistics.language.fields import ANY, UTILIZATION
+from iolab.statistics.language.names import Between, Filter, Statistic, Value, parse
+from iolab.statistics.language.quantities import parse_whole, print_whole
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors/statistics.json").read_text())
 

@@ -12,14 +12,14 @@ from statistics_data import Event, recording_of, trace_of
 
 from iolab.clock import FakeClock
 from iolab.errors import FormatError, IolabError, UsageError
-from iolab.recording.recording import Recording
-from iolab.recording.schema import EVENTS
-from iolab.recording.trace import Trace
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics import over_time
-from iolab.statistics.answers import Series, Stack
-from iolab.statistics.engine import Engine
-from iolab.statistics.query import heat, query
+from iolab.recording.base.schema import EVENTS
+from iolab.recording.read.recording import Recording
+from iolab.recording.read.trace import Trace
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.ask.query import heat, query
+from iolab.statistics.engine.engine import Engine
+from iolab.statistics.tiers import over_time
 from support.recordings import events as events_of
 from support.recordings import unsealed
 
@@ -296,7 +296,7 @@ def test_an_empty_recording(tmp_path: Path) -> None:
 
 
 def test_the_engine_stays_within_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from iolab.statistics import engine as module
+    from iolab.statistics.engine import engine as module
 
     monkeypatch.chdir(tmp_path)
     with Engine(tmp_path) as engine:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recording.recording import Recording
-from iolab.statistics.answers import Stack
-from iolab.statistics.query import query
+from iolab.recording.read.recording import Recording
+from iolab.statistics.answers.answers import Stack
+from iolab.statistics.ask.query import query
 from support.recorded import device_in_memory
 from support.waiting import PATIENCE
 

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from kept_data import START, aged, busy, io
 
-from iolab.recording.recording import Recording
-from iolab.recording.schema import SAMPLES
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.answers import Series
-from iolab.statistics.intervals import SECOND
+from iolab.recording.base.schema import SAMPLES
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series
+from iolab.statistics.ask.query import query
 from iolab.statistics.kept import manage
-from iolab.statistics.query import query
+from iolab.statistics.language.intervals import SECOND
 from support.clocks import SetClock
 
 NAME = "io.utilization"

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from kept_data import aged
 
-from iolab.recording.counts import HeatCounts
-from iolab.recording.ingest import ingest
-from iolab.recording.recording import Recording
-from iolab.recording.trace import Trace
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.available import availability, available
-from iolab.statistics.catalogue import CATALOGUE
-from iolab.statistics.query import query
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.read.recording import Recording
+from iolab.recording.read.trace import Trace
+from iolab.recording.write.ingest import ingest
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.ask.available import availability, available
+from iolab.statistics.ask.query import query
+from iolab.statistics.language.catalogue import CATALOGUE
 from support.recordings import SECOND, START, events
 
 

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from iolab.errors import UsageError
-from iolab.recording.counts import HeatCounts, merge
-from iolab.recording.grids import LogLinear
-from iolab.recording.lost import of_columns
-from iolab.recording.spans import joined
-from iolab.statistics.coverage import gap_columns, lost_at, without
-from iolab.statistics.intervals import round_interval
-from iolab.statistics.times import parse_duration, parse_moment
+from iolab.recording.base.counts import HeatCounts, merge
+from iolab.recording.base.grids import LogLinear
+from iolab.recording.base.intervals import joined
+from iolab.recording.base.loss_columns import of_columns
+from iolab.statistics.engine.coverage import gap_columns, lost_at, without
+from iolab.statistics.language.intervals import round_interval
+from iolab.statistics.language.times import parse_duration, parse_moment
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND  # 2023-11-14 22:13:20 UTC

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from iolab.recording.recording import Recording
-from iolab.recording.trace import Trace
-from iolab.recording.writer import RecordingWriter
-from iolab.statistics.query import query
+from iolab.recording.read.recording import Recording
+from iolab.recording.read.trace import Trace
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.ask.query import query
 from support.recordings import SECOND, START, events
 
 SPAN: Any = {"from_ns": START, "until_ns": START + 10 * SECOND}

@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from iolab.errors import RunError
-from iolab.hosts.local import LocalHost
-from iolab.results.target_metrics import compression
+from iolab.hosts.kinds.local import LocalHost
+from iolab.results.facts.target_metrics import compression
 from iolab.targets.base import RunContext
 from iolab.targets.cache import check_cold, drop_caches
 from iolab.targets.filesystem import FilesystemTarget

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import iolab
-from iolab.hosts.local import LocalHost
+from iolab.hosts.kinds.local import LocalHost
 from iolab.targets.made import Made, clean_leftovers, elsewhere
 from support.disks import attached, call, loop_device, mounted, need_loops
 from support.waiting import until
@@ -202,7 +202,7 @@ def test_a_tree_that_something_is_mounted_in_is_left_alone(tmp_path: Path) -> No
 
 _WORKER = """
 import sys
-from iolab.hosts.local import LocalHost
+from iolab.hosts.kinds.local import LocalHost
 from iolab.targets.base import RunContext
 from iolab.targets.filesystem import FilesystemTarget
 from iolab.targets.filesystem_options import FilesystemOptions

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.formats.tables import DeviceSamples, FioDirection, FioJob
+from iolab.formats.core.tables import DeviceSamples, FioDirection, FioJob
 from iolab.metrics import find
-from iolab.results.facts import RunFacts
+from iolab.results.evidence.model import RunPlan
+from iolab.results.facts.run_facts import RunFacts
+from iolab.results.facts.target_metrics import observations, read_target
 from iolab.results.gates.compression import CompressionGate
-from iolab.results.model import RunPlan
-from iolab.results.target_metrics import observations, read_target
 from iolab.verdict import Level, Reason
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from iolab.results.derive import derive
-from iolab.results.evidence import read_plan, run_directories
+from iolab.results.derive.derive import derive
+from iolab.results.evidence.files import read_plan, run_directories
 from iolab.run.study import run_study
 from iolab.study.plan import PlannedRun
 from iolab.verdict import Level

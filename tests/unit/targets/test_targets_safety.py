@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import RunError
-from iolab.hosts.base import Completed
-from iolab.hosts.fake import FakeHost, FakeProgram
-from iolab.hosts.local import LocalHost
+from iolab.hosts.base.host import Completed
+from iolab.hosts.kinds.fake import FakeHost, FakeProgram
+from iolab.hosts.kinds.local import LocalHost
 from iolab.targets.base import Permissions
 from iolab.targets.device import DeviceOptions, DeviceTarget
 from iolab.targets.filesystem import FilesystemTarget

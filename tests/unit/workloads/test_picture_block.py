@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.formats.fio_json import FioJson
-from iolab.hosts.place import Place
-from iolab.recording.counts import Y
-from iolab.statistics.query import heat
+from iolab.formats.fio.json_output import FioJson
+from iolab.hosts.base.target_path import Place
+from iolab.recording.base.counts import Y
+from iolab.statistics.ask.query import heat
 from iolab.workloads.picture import PictureWorkload
 from iolab.workloads.picture_model import PictureOptions
 from iolab.workloads.picture_read import drawn_in, read_back

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from iolab.errors import RunError
-from iolab.hosts.place import Place
+from iolab.hosts.base.target_path import Place
 from iolab.workloads.picture import CALIBRATION, PictureWorkload
 from iolab.workloads.picture_bitmap import Bitmap
 from iolab.workloads.picture_job import CALIBRATING, SMALLEST, awk_text, calibrate_text, calibrated_sizes

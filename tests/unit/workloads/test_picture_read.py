@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from iolab.errors import FormatError, UsageError
-from iolab.recording.counts import HeatCounts
-from iolab.recording.grids import Linear, LogLinear
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.base.grids import Linear, LogLinear
 from iolab.workloads.picture_bitmap import of_text
 from iolab.workloads.picture_plan import Canvas, Map, Planned
 from iolab.workloads.picture_read import drawn_in, moved, read_back

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recording.recording import Recording
-from iolab.results.open import Results
+from iolab.recording.read.recording import Recording
+from iolab.results.open.results import Results
 from iolab.run.study import run_study
-from iolab.statistics.query import heat
+from iolab.statistics.ask.query import heat
 from iolab.verdict import Level
 from iolab.workloads.picture_read import ReadBack, drawn_in, read_back
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from iolab import registry
-from iolab.hosts.local import LocalHost
-from iolab.results.open import Results
-from iolab.results.steps import read_steps
+from iolab.hosts.kinds.local import LocalHost
+from iolab.results.derive.steps import read_steps
+from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.study.adapt import Changes
 from iolab.study.load import Study, load_study

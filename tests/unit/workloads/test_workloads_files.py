@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from iolab.compare.beside import Published
 from iolab.compare.compare import compare
-from iolab.hosts.place import Place
-from iolab.results.open import Results
+from iolab.compare.published import Published
+from iolab.hosts.base.target_path import Place
+from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.study.load import load_study
 from iolab.verdict import Level

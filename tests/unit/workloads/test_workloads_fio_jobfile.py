@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from iolab.hosts.place import Place
+from iolab.hosts.base.target_path import Place
 from iolab.workloads.fio import FioOptions, FioWorkload
 from iolab.workloads.fio_jobfile import read_job_file
 

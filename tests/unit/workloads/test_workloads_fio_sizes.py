@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.hosts.place import Place
+from iolab.hosts.base.target_path import Place
 from iolab.workloads.fio import FioOptions, FioWorkload
 from iolab.workloads.fio_sizes import as_fio_reads, as_meant, in_bytes
 

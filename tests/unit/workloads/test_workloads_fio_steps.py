@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from iolab.errors import RunError
-from iolab.hosts.place import Place
+from iolab.hosts.base.target_path import Place
 from iolab.workloads.fio import FioOptions, FioWorkload
 
 

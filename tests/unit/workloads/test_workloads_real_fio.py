@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from iolab.compare.curves import curves
-from iolab.results.evidence import read_plan, run_directories
-from iolab.results.marks import read_marks
-from iolab.results.open import Results
-from iolab.results.steps import read_steps, step_runs
+from iolab.results.derive.steps import read_steps, step_runs
+from iolab.results.evidence.files import read_plan, run_directories
+from iolab.results.evidence.marks import read_marks
+from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.verdict import Level
 

@@ -2,7 +2,7 @@ import { type Config, parse, type Spec, View } from "vega";
 import { expressionInterpreter } from "vega-interpreter";
 import { compile, type TopLevelSpec } from "vega-lite";
 import type { ChartItem, Dataset } from "../generated/report";
-import { rows } from "../model/datasets";
+import { rows } from "../lib/datasets";
 import { tooltip } from "./tooltip";
 
 /** Draw a Vega-Lite specification under a configuration, at once; returns how to take it away again. */

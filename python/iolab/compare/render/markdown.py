@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from ..axes import axis_text
 from ..model import Comparison, Key
-from .words import (
-    change_text,
-    closing_lines,
-    interval_text,
-    key_text,
-    mark,
-    marks,
-    scale_for,
-    test_text,
-    title_text,
-)
+from .words import change_text, closing_lines, interval_text, key_text, mark, marks, scale_for, test_text, title_text
 
 
 class MarkdownRenderer:

@@ -5,18 +5,7 @@ from __future__ import annotations
 from ..axes import axis_text
 from ..model import Cell, Comparison, Key, Summary
 from .grids import beside, grid
-from .words import (
-    change_text,
-    closing_lines,
-    interval_text,
-    key_text,
-    mark,
-    marks,
-    scale_for,
-    test_text,
-    title_text,
-    undecided_text,
-)
+from .words import change_text, closing_lines, interval_text, key_text, mark, marks, scale_for, test_text, title_text, undecided_text
 
 
 class TextRenderer:

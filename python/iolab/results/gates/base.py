@@ -8,7 +8,7 @@ from typing import Protocol
 from ... import registry
 from ...errors import PluginError
 from ...verdict import Level, Reason
-from ..facts import RunFacts
+from ..facts.run_facts import RunFacts
 
 
 class Gate(Protocol):

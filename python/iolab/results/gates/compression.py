@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...verdict import Reason
-from ..facts import RunFacts
-from ..target_metrics import compression
+from ..facts.run_facts import RunFacts
+from ..facts.target_metrics import compression
 from .base import note, suspect
 
 TOLERANCE = 0.25

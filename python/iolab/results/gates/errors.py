@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from ...verdict import Reason
-from ..facts import RunFacts
+from ..facts.run_facts import RunFacts
 from .base import invalid
 
 

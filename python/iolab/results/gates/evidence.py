@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...formats.fio_messages import trouble_in
+from ...formats.fio.messages import trouble_in
 from ...verdict import Reason
-from ..facts import RunFacts
+from ..facts.run_facts import RunFacts
 from .base import invalid, suspect
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ... import _core
-from ...formats.tables import FioDirection
+from ...formats.core.tables import FioDirection
 from ...verdict import Reason
-from ..facts import RunFacts
+from ..facts.run_facts import RunFacts
 from .base import note
 
 PERCENTILES = ("50", "90", "99", "99.9", "99.99")

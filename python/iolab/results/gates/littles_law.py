@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from ...units import format_number, format_quantity
 from ...verdict import Reason
-from ..concurrency import Concurrency, concurrency_of, in_flight
-from ..facts import RunFacts
+from ..facts.concurrency import Concurrency, concurrency_of, in_flight
+from ..facts.run_facts import RunFacts
 from .base import invalid, note, suspect
 
 HIGH = 1.03

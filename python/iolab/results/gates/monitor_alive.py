@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...verdict import Reason
-from ..facts import Monitor, RunFacts
+from ..facts.run_facts import Monitor, RunFacts
 from .base import invalid, note
 
 SHARE = 0.9

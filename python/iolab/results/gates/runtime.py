@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...units import format_number
 from ...verdict import Reason
-from ..facts import RunFacts
+from ..facts.run_facts import RunFacts
 from .base import invalid, note, suspect
 
 SHORT = 0.98

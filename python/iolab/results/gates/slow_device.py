@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from ...units import format_number, format_quantity
 from ...verdict import Reason
-from ..device_metrics import loads
-from ..device_outliers import DeviceOutlier, device_outliers
-from ..facts import RunFacts
+from ..facts.device_metrics import loads
+from ..facts.device_outliers import DeviceOutlier, device_outliers
+from ..facts.run_facts import RunFacts
 from .base import suspect
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from ...verdict import Reason
-from ..facts import RunFacts
-from ..model import Series
+from ..evidence.model import Series
+from ..facts.run_facts import RunFacts
 from .base import note, suspect
 
 SHORTEST = 3.0

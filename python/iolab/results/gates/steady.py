@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...stats.steady import HALVES_LIMIT, RANGE_LIMIT, SLOPE_LIMIT, steady
 from ...verdict import Reason
-from ..facts import RunFacts
+from ..facts.run_facts import RunFacts
 from .base import suspect
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...units import format_quantity
 from ...verdict import Reason
-from ..facts import RunFacts
+from ..facts.run_facts import RunFacts
 from .base import note
 
 

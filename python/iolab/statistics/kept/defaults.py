@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from ..intervals import SECOND
+from ..language.intervals import SECOND
 from .definitions import Definition, Definitions, change, read_definitions
 from .manage import checked, means
 

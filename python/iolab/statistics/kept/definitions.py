@@ -10,11 +10,11 @@ from typing import Any
 
 from ...errors import ResultsError
 from ...files import read_regular
-from ...recording.holder import short_lock
-from ...recording.layout import telling, write_json
-from ...recording.lines import holds, signed
-from ..intervals import SECOND
-from .places import DAY, DEFINITIONS, LOCK, STATE, TIERS
+from ...recording.base.holder import short_lock
+from ...recording.base.layout import telling, write_json
+from ...recording.base.lines import holds, signed
+from ..language.intervals import SECOND
+from .paths import DAY, DEFINITIONS, LOCK, STATE, TIERS
 
 SCHEMA = 1
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from ...errors import UsageError
-from ...recording.facts import read_facts
-from ..fields import near
+from ...recording.base.metadata import read_facts
+from ..language.fields import near
 from .definitions import Definitions, read_definitions
-from .keeper import size_of
 from .manage import WAIT_S, changed, must_age
-from .places import TIERS
+from .paths import TIERS
 from .state import read_state
+from .writer import size_of
 
 
 def limits(directory: Path) -> dict[str, Any]:

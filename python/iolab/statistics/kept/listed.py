@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...recording.checked import Part, digest, known_damage
-from ...recording.growing import Appended
-from ...recording.layout import replacing, telling
-from ...recording.lines import CRC, append_line, line_of
-from .places import LIST, TIERS, File, Tier, file_of, is_folder
+from ...recording.base.checked_files import Part, digest, known_damage
+from ...recording.base.layout import replacing, telling
+from ...recording.base.lines import CRC, append_line, line_of
+from ...recording.base.tail_reader import Appended
+from .paths import LIST, TIERS, File, Tier, file_of, is_folder
 
 if TYPE_CHECKING:
     from .tables import About, Sums

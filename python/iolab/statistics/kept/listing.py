@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import FormatError, UsageError
-from ...recording.facts import read_facts
-from ...recording.layout import KINDS, sealed_numbers
-from ..fields import MAPPED
-from ..names import Statistic, parse
+from ...recording.base.layout import KINDS, sealed_numbers
+from ...recording.base.metadata import read_facts
+from ..language.fields import MAPPED
+from ..language.names import Statistic, parse
 from . import tables
 from .definitions import Definition, Definitions, read_definitions
-from .places import TIERS, Tier, files, folder_name
+from .paths import TIERS, Tier, files, folder_name
 from .state import Kept, read_state
 
 SECOND = 10**9

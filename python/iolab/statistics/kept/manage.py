@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from ...errors import ResultsError, UsageError
-from ...recording.facts import read_facts
-from ...recording.lock import take_lock
-from ..fields import near
-from ..intervals import SECOND
-from ..names import Statistic, parse, same
+from ...recording.base.lock import take_lock
+from ...recording.base.metadata import read_facts
+from ..language.fields import near
+from ..language.intervals import SECOND
+from ..language.names import Statistic, parse, same
 from .definitions import Definition, Definitions, change, next_second, read_definitions
-from .keeper import Keeper, ahead_ns
 from .listing import listed
-from .places import TIERS
+from .paths import TIERS
 from .state import read_state
+from .writer import Keeper, ahead_ns
 
 __all__ = ["add", "drop", "listed", "pause", "prune", "resume", "to_prune"]
 

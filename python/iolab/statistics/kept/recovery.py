@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import FormatError, IolabError
-from ...recording.recording import Recording
-from ..intervals import SECOND
+from ...recording.read.recording import Recording
+from ..language.intervals import SECOND
 from . import tables
 from .definitions import Definition, Definitions
-from .places import TIERS, File, Tier, files, folder_name, is_folder
+from .paths import TIERS, File, Tier, files, folder_name, is_folder
 from .sealed import Sealed, sealed_after
 from .state import Kept, State, read_state
 from .tables import About

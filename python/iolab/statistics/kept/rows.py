@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ...errors import FormatError
-from ...recording.checked import Part
-from ..engine import Engine
-from ..intervals import SECOND
-from ..windows import Window
-from .held import Held
+from ...recording.base.checked_files import Part
+from ..engine.engine import Engine
+from ..engine.windows import Window
+from ..language.intervals import SECOND
+from .coverage import Held
 from .listed import lost_files, part_of
-from .places import Tier
+from .paths import Tier
 
 COLUMN = "(time_s * 1000000000 - $base) // $interval"
 INSIDE = "time_s >= $from_s AND time_s < $until_s"

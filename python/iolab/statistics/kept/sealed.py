@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...recording.layout import KINDS, Kind
-from ...recording.recording import Recording, Segment
-from ...recording.segments import sealed_facts
+from ...recording.base.layout import KINDS, Kind
+from ...recording.read.recording import Recording, Segment
+from ...recording.segments.segments import sealed_facts
 
 
 @dataclass(frozen=True)

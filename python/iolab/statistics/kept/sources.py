@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..catalogue import LAST, preference
-from ..names import Statistic
+from ..language.catalogue import LAST, preference
+from ..language.names import Statistic
 
 
 def is_counted(statistic: Statistic, source: str) -> bool:

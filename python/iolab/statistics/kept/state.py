@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ResultsError
-from ...recording.layout import telling, write_json
-from ...recording.lines import CRC, signed
-from ...recording.spans import joined
+from ...recording.base.intervals import joined
+from ...recording.base.layout import telling, write_json
+from ...recording.base.lines import CRC, signed
 from .definitions import read_object, spans
-from .places import STATE, TIERS
+from .paths import STATE, TIERS
 
 SCHEMA = 1
 

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...errors import FormatError
-from ...recording.grids import WITHOUT
-from ...recording.layout import replacing, telling
-from .forms import Form
+from ...recording.base.grids import WITHOUT
+from ...recording.base.layout import replacing, telling
+from .storage_kind import Form
 
 KEY = "iolab"
 SCHEMA = 1

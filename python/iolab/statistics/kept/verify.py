@@ -9,16 +9,16 @@ from typing import Literal
 
 from ...errors import IolabError
 from ...integrity import Finding, Progress, Verification
-from ...recording.checked import Part, damages
-from ...recording.lock import take_lock
-from ...recording.recording import Recording
-from ...recording.verify import verify_recording, when
-from ..intervals import SECOND
-from ..names import parse
-from . import answering, listed, tables
+from ...recording.base.checked_files import Part, damages
+from ...recording.base.lock import take_lock
+from ...recording.read.recording import Recording
+from ...recording.read.verify import verify_recording, when
+from ..language.intervals import SECOND
+from ..language.names import parse
+from . import answer, listed, tables
+from .aggregate import Making
 from .definitions import read_definitions
-from .making import Making
-from .places import DEFINITIONS, LIST, STATE, TIERS, File, Tier, folder_name
+from .paths import DEFINITIONS, LIST, STATE, TIERS, File, Tier, folder_name
 from .sealed import sealed_after
 from .sources import is_counted
 from .state import read_state
@@ -38,7 +38,7 @@ def _kept(path: Path, repair: bool, progress: Progress) -> Verification:
         progress(min(start + BLOCK, len(parts)), len(parts))
     lost = {each.file.path: each for each in listed.lost_files(path)}
     found = []
-    for place, words in answering.damaged(path):
+    for place, words in answer.damaged(path):
         each = lost.get(place)
         span = f"{when(each.first_s * SECOND)} to {when(each.until_s * SECOND)} of what was kept in {place.parent.name}" if (
             each is not None and each.first_s is not None and each.until_s is not None) else ""

@@ -1,0 +1,82 @@
+"""The one door to the terminal: data to stdout, words to stderr.
+
+Names of others may hold what moves a terminal's cursor, writes its title or turns the order of letters: it gets them spelt. JSON spells
+them wherever it goes, which means the same; text, Markdown and benchstat's format too, as people read them. CSV that goes elsewhere than to
+a terminal is exact.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from ..untrusted_text import visible, visible_json, writable
+
+_READ_BY_PEOPLE = ("text", "markdown", "benchstat")
+"""Formats that spell what others named wherever they go."""
+
+
+def tell(*lines: str) -> None:
+    """Lines to stdout, for people; whatever others named in one, it stays one."""
+    click.echo("\n".join(map(visible, lines)))
+
+
+def tell_as(style: str, text: str) -> None:
+    """What is written in a format to stdout, its line ends with it; `csv` is exact unless a terminal shows it."""
+    if style == "json":
+        text = visible_json(text)
+    elif style in _READ_BY_PEOPLE or (sys.stdout is not None and sys.stdout.isatty()):
+        text = "\n".join(map(visible, text.split("\n")))
+    # click would leave out what looks like a colour
+    click.echo(writable(text), nl=False, color=True)
+
+
+def tell_json(data: Mapping[str, Any]) -> None:
+    """A document to stdout."""
+    tell_as("json", json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n")
+
+
+def tell_drawn(lines: Sequence[str], *, coloured: bool | None = None) -> None:
+    """A map to stdout, with the colours it was drawn in; `coloured` None leaves them out where no terminal shows it. Who draws it spells
+    what others named."""
+    click.echo("\n".join(lines), color=coloured)
+
+
+def say(*lines: str) -> None:
+    """Lines of words to stderr, as `speaking` lets them be written."""
+    with speaking():
+        click.echo("\n".join(map(visible, lines)), err=True)
+
+
+def redraw(text: str) -> None:
+    """Words to stderr, which is a terminal, over those that were drawn before."""
+    with speaking():
+        sys.stderr.write(f"\r\033[K{visible(text)}")
+        sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def speaking() -> Iterator[None]:
+    """Whatever is written to stderr: where that can't be, for its reader is gone or its disk is full, nothing ends by it."""
+    try:
+        yield
+    except OSError:
+        hush(sys.stderr.fileno())
+
+
+def hush(descriptor: int) -> None:
+    """What is written there from now on, and what is still held back, is for nobody."""
+    nobody = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nobody, descriptor)
+    os.close(nobody)
+
+
+def on_terminal() -> bool:
+    """Whether stderr is a terminal; it isn't where it is closed."""
+    return sys.stderr is not None and sys.stderr.isatty()

@@ -1,0 +1,1 @@
+"""Tables that readers yield, text decoding, and detection of formats."""

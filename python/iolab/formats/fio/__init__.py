@@ -1,0 +1,1 @@
+"""Files of fio: JSON, terse output, logs."""

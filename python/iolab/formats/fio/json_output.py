@@ -1,0 +1,143 @@
+"""fio's JSON and json+ output, of every version from 2.0 on (fio(1), "JSON output")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ...errors import FormatError
+from ..core.tables import FioJob, FioOutput
+from ..core.text import looks_binary
+from .direction import read_directions
+from .document import read_documents
+from .latency import finite
+
+_ALL_CLIENTS = "All clients"
+_FIO = re.compile(rb'"(?:fio version|client_stats|jobname)"')
+
+
+class FioJson:
+    """JSON that fio wrote with `--output-format=json` or `json+`, alone or as the client of servers.
+
+    Jobs without group_reporting stay apart; `fio_pool.pool_jobs` makes one of them. A file whose `jobs` is empty (no
+    job came as far as reporting) has no jobs here either.
+    """
+
+    name = "fio-json"
+
+    def detect(self, head: bytes, file_name: str) -> bool | None:
+        """Yes at fio's own keys; None while nothing but text that may stand before the JSON is seen."""
+        if _FIO.search(head.replace(b"\0", b"")):
+            return True
+        if looks_binary(head):
+            return False
+        start = head.lstrip()
+        if not start or start == b"{":
+            return None
+        # messages come before the first brace; a document of someone else's has other keys
+        return False if start.startswith((b"{", b"[")) else None
+
+    def read(self, data: bytes, where: str) -> FioOutput:
+        """The fio invocation that the file reports.
+
+        Raises FormatError: nothing in the file, no JSON, JSON cut off, JSON that isn't fio's.
+        """
+        documents = read_documents(data, where)
+        document = documents.last
+        clients = isinstance(document.get("client_stats"), list)
+        entries = document["client_stats"] if clients else document.get("jobs")
+        if not isinstance(entries, list):
+            raise FormatError("no fio output: it has neither 'jobs' nor 'client_stats'", where=where)
+        if not all(isinstance(entry, dict) for entry in entries):
+            raise FormatError("the JSON is damaged: an entry of 'jobs' is no object", where=where)
+        global_options = document.get("global options")
+        hosts = _Hosts(global_options, entries)
+        assume: set[str] = set()
+        jobs, all_clients = [], None
+        for entry in entries:
+            job = _job(entry, hosts.options_of(entry), assume)
+            if clients and job.name == _ALL_CLIENTS:
+                all_clients = job
+            else:
+                jobs.append(job)
+        version = document.get("fio version")
+        return FioOutput(
+            version=version if isinstance(version, str) else None,
+            end_ns=_end_ns(document),
+            jobs=tuple(jobs),
+            all_clients=all_clients,
+            leading_text=documents.leading_text,
+            documents=documents.count,
+            global_options=hosts.common,
+            assumptions=(*documents.assumptions, *sorted(assume)),
+        )
+
+
+class _Hosts:
+    """fio's echo of [global]: an object, or in client mode a list with one object per host, in the hosts' order."""
+
+    def __init__(self, value: Any, entries: list[dict[str, Any]]) -> None:
+        self._by_host: dict[str, dict[str, str]] = {}
+        listed = [_options(one) for one in value] if isinstance(value, list) else []
+        if isinstance(value, dict):
+            self.common = _options(value)
+        elif listed and all(one == listed[0] for one in listed):
+            self.common = listed[0]
+        else:
+            self.common = {}
+            names = list(dict.fromkeys(host for entry in entries if (host := _text(entry.get("hostname")))))
+            if len(names) == len(listed):
+                self._by_host = dict(zip(names, listed, strict=True))
+
+    def options_of(self, entry: Mapping[str, Any]) -> dict[str, str]:
+        """Global options that hold for an entry."""
+        return self._by_host.get(_text(entry.get("hostname")) or "", self.common)
+
+
+def _job(entry: Mapping[str, Any], global_options: Mapping[str, str], assume: set[str]) -> FioJob:
+    started = finite(entry.get("job_start"))
+    group = finite(entry.get("groupid"))
+    ran = finite(entry.get("job_runtime"))
+    depth = finite(entry.get("latency_depth"))
+    return FioJob(
+        name=_text(entry.get("jobname")) or "",
+        error=int(finite(entry.get("error")) or 0),
+        options={**global_options, **_options(entry.get("job options"))},
+        directions=read_directions(entry, assume),
+        total_errors=int(finite(entry.get("total_err")) or 0),
+        user_cpu=(finite(entry.get("usr_cpu")) or 0.0) / 100,
+        system_cpu=(finite(entry.get("sys_cpu")) or 0.0) / 100,
+        elapsed=finite(entry.get("elapsed")),
+        start_ns=int(started) * 1_000_000 if started else None,
+        hostname=_text(entry.get("hostname")),
+        group=None if group is None else int(group),
+        job_runtime=ran / 1000 if ran and ran > 0 else None,
+        deepest=_deepest(entry.get("iodepth_level")),
+        asked_depth=int(depth) if depth and depth > 0 and not finite(entry.get("latency_target")) else None,
+    )
+
+
+def _deepest(levels: Any) -> int | None:
+    """The deepest class of `iodepth_level` that isn't empty; fio writes at least 0.1 for what isn't."""
+    if not isinstance(levels, dict):
+        return None
+    digits = [str(name).removeprefix(">=") for name, share in levels.items() if (finite(share) or 0) > 0]
+    reached = [int(each) for each in digits if each.isascii() and each.isdecimal() and len(each) < 9]
+    return max(reached, default=None)
+
+
+def _end_ns(document: Mapping[str, Any]) -> int | None:
+    for field, scale in (("timestamp_ms", 1_000_000), ("timestamp", 1_000_000_000)):
+        value = finite(document.get(field))
+        if value:
+            return int(value) * scale
+    return None
+
+
+def _options(value: Any) -> dict[str, str]:
+    return {str(key): str(given) for key, given in value.items()} if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,60 @@
+"""Readings of a host's counters put together as a `HostTable`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.tables import Floats, HostTable
+from .counters_log import Damage, Reading, numbers_of, times_of
+
+_LONGEST = 20
+"""Digits of the largest 64-bit counter."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One quantity of a host: its name, values per interval, base unit, and the kernel's words and unit for it."""
+
+    name: str
+    values: Floats | None
+    unit: str
+    source: str
+    source_unit: str = ""
+
+
+def host_table(kind: str, readings: Sequence[Reading], columns: Sequence[Column], damaged: Damage) -> HostTable:
+    """The table of those columns that the kernel had (`values` not None)."""
+    steps, times = times_of(readings)
+    known = [column for column in columns if column.values is not None]
+    return HostTable(kind=kind, interval=float(np.median(steps)) if len(steps) else 1.0, time_ns=times,
+                     columns={column.name: column.values for column in known if column.values is not None},
+                     units={column.name: column.unit for column in known},
+                     source_fields={column.name: (column.source, column.source_unit) for column in known}, damaged=tuple(damaged))
+
+
+def gauge(readings: Sequence[Reading], name: str, scale: float = 1.0) -> Floats | None:
+    """A level as it stood at the end of each interval; None where no reading has it."""
+    if not any(name in reading.counters for reading in readings):
+        return None
+    return numbers_of(name, readings, 1)[1:, 0] * scale
+
+
+def rate(readings: Sequence[Reading], *names: str, scale: float = 1.0) -> Floats | None:
+    """What counters of these names grew by per second, summed; nan where one went back; None where no reading has any."""
+    known = [name for name in names if any(name in reading.counters for reading in readings)]
+    if not known:
+        return None
+    change = np.diff(np.hstack([numbers_of(name, readings, 1) for name in known]), axis=0)
+    change[change < 0] = np.nan
+    summed: Floats = change.sum(axis=1) * scale / times_of(readings)[0]
+    return summed
+
+
+def whole_numbers(fields: Sequence[str]) -> list[int] | None:
+    """The fields as counters; None where one is none, or there is none at all."""
+    if not fields or not all(one.isascii() and one.isdecimal() and len(one) <= _LONGEST for one in fields):
+        return None
+    return [int(one) for one in fields]

@@ -1,0 +1,1 @@
+"""Output of iostat, of sysstat, illumos and FreeBSD."""

@@ -1,0 +1,199 @@
+"""Text of sysstat's iostat, of every version: columns by their names, and rows whose header someone cut off."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+
+from ...errors import FormatError
+from ..core.tables import DeviceTable
+from ..core.text import decode, looks_binary
+from .columns import SYSSTAT
+from .others import left_out, other_kind
+from .readings import Reading, build_table
+from .rows import has_rows, layout_of, read_rows
+from .stamps import is_stamp
+
+_HEADER = re.compile(r"^(?:Device:?\s+.*|.*\sDevice:?)\s*$", re.MULTILINE)
+_BANNER = re.compile(r"^(?:Linux|GNU/Linux) \S+ \(.*\)", re.MULTILINE)
+_HUMAN = {"B": 1.0, "k": 1024.0, "K": 1024.0, "M": 1024.0**2, "G": 1024.0**3, "T": 1024.0**4, "P": 1024.0**5}
+
+_SAMPLE = 8
+"""Lines that detection without a header looks at: one damaged row among them decides nothing."""
+
+
+class IostatText:
+    """Reports of iostat, with -x or without, in any unit; `avg-cpu` blocks are passed over.
+
+    Of several reports the first is taken as the mean since boot and left out. A report that the end of the file cuts
+    off is left out as well. Rows without any header are read by `iostat_rows`. A text that is called iostat and has neither
+    is named for what it is.
+    """
+
+    name = "iostat-text"
+
+    def detect(self, head: bytes, file_name: str) -> bool | None:
+        """Yes at a header of devices, or where most of the first lines are rows of iostat -x; None after the banner alone, and
+        for any other text that is called iostat."""
+        if looks_binary(head):
+            return False
+        text = head.decode("utf-8-sig", errors="replace")
+        if not text.strip():
+            return None
+        for match in _HEADER.finditer(text) if "Device" in text else ():
+            if _is_known(match.group()):
+                return True
+        lines = [line for line in text.split("\n", _SAMPLE)[:-1] if line.strip()]
+        if lines and 2 * sum(layout_of(line) is not None for line in lines) > len(lines):
+            return True
+        if _BANNER.search(text):
+            return None
+        return False if len(lines) >= 3 and "iostat" not in file_name.lower() else None
+
+    def read(self, data: bytes, where: str) -> DeviceTable:
+        """The devices of the file.
+
+        Raises FormatError: nothing in the file, no reading left.
+        """
+        text = decode(data, where, when_empty="iostat was killed before its first report, or printed nothing")
+        if "Device" in text and any(_is_known(match.group()) for match in _HEADER.finditer(text)):
+            return _read_reports(text, where)
+        if has_rows(text):
+            return read_rows(text, where)
+        if _BANNER.search(text) and "avg-cpu" not in text:
+            raise FormatError("nothing but iostat's first line", where=where, hint="iostat was killed at its start")
+        return left_out(other_kind(text))
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A header: its columns' names without the device's, where that stands, and where its columns begin in a row.
+
+    A report has one section, but with -x and --human (or --pretty) one per operation.
+    """
+
+    fields: tuple[str, ...]
+    name_last: bool
+    start: int = 0
+
+
+def _read_reports(text: str, where: str) -> DeviceTable:
+    lines = text.split("\n")
+    layout = _layout_of(lines)
+    if not layout:
+        raise FormatError("the file ends within its first header", where=where, hint="iostat was killed at its start")
+    fields = [name for section in layout for name in section.fields]
+    readings: list[Reading] = []
+    damaged: list[tuple[int, str]] = []
+    decimals = [2]
+    stamp, long_name = "", ""
+    section: _Section | None = None
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if _HEADER.match(line):
+            section = _find(_section_of(line), layout)
+            if section is None:
+                damaged.append((number, "a header with other columns: its rows are left out"))
+            elif section.start == 0:
+                readings.append(Reading(stamp))
+            long_name = ""
+        elif not words:
+            section, long_name = None, ""
+        elif section is not None and readings:
+            if long_name and len(words) == len(section.fields):
+                words = [long_name, *words]  # -h of older versions gives the name a line of its own
+            long_name = words[0] if len(words) == 1 and not section.name_last else ""
+            if long_name:
+                continue
+            device, values = _row(words, section)
+            if values is None and number == len(lines):
+                continue  # cut off by the end of the file, which costs the report below
+            row = readings[-1].rows.setdefault(device, [math.nan] * len(fields))
+            if values is None:
+                damaged.append((number, f"no row of {len(section.fields) + 1} fields"))
+            else:
+                row[section.start : section.start + len(values)] = values
+                decimals.append(_decimals(words[-1]))
+        elif is_stamp(line):
+            stamp = line.strip().removeprefix("Time:").strip()
+    if readings and _is_cut_off(text, readings, decimals, layout):
+        damaged.append((len(lines), "the last report is cut off and left out"))
+        readings.pop()
+    return build_table(readings, fields, SYSSTAT, where=where, damaged=damaged)
+
+
+def _layout_of(lines: list[str]) -> list[_Section]:
+    """The sections of a report: all headers of the file until the first comes again."""
+    layout: list[_Section] = []
+    for line in lines[:-1]:  # a header without line end is cut off
+        found = _section_of(line) if _HEADER.match(line) else None
+        if found is None or not found.fields:
+            continue
+        if layout and (found.fields == layout[0].fields or layout[0].fields[:1] == found.fields[:1]):
+            break
+        if _find(found, layout) is None:
+            layout.append(replace(found, start=sum(len(section.fields) for section in layout)))
+    return layout
+
+
+def _section_of(header: str) -> _Section:
+    words = header.split()
+    name_last = words[0].rstrip(":") != "Device"
+    return _Section(tuple(words[:-1] if name_last else words[1:]), name_last)
+
+
+def _is_known(header: str) -> bool:
+    return not SYSSTAT.keys().isdisjoint(_section_of(header).fields)
+
+
+def _find(section: _Section, layout: list[_Section]) -> _Section | None:
+    return next((one for one in layout if one.fields == section.fields), None)
+
+
+def _row(words: list[str], section: _Section) -> tuple[str, list[float] | None]:
+    """The device of a row and its values, None where the row is damaged."""
+    device = words[-1] if section.name_last else words[0]
+    if len(words) != len(section.fields) + 1:
+        return device, None
+    given = words[:-1] if section.name_last else words[1:]
+    try:
+        values = [float(word) for word in given]
+    except ValueError:
+        try:
+            values = [_number(word, name) for word, name in zip(given, section.fields, strict=True)]
+        except (ValueError, KeyError):
+            return device, None
+    return device, values if all(map(math.isfinite, values)) else None
+
+
+def _number(word: str, name: str) -> float:
+    """A value with a decimal comma, a per cent sign, or the unit that --human gives it (then the column's own unit)."""
+    word = word.replace(",", ".") if "." not in word else word
+    if word.endswith("%"):
+        return float(word[:-1])
+    if not word[-1].isalpha():
+        return float(word)
+    size = float(word[:-1]) * _HUMAN[word[-1]]
+    column = SYSSTAT.get(name)
+    return size / column.scale if column is not None and column.canonical.endswith(".bw") else size
+
+
+def _is_cut_off(text: str, readings: list[Reading], decimals: list[int], layout: list[_Section]) -> bool:
+    """Whether the file ends within its last report: within a number, or before a section or device that it should have.
+
+    A whole report ends with an empty line, but shells and editors take trailing lines away, so that one without may be
+    whole. A column has as many decimals everywhere, which tells whether the very last number is whole.
+    """
+    report = readings[-1]
+    if text.endswith("\n\n") and len(layout) == 1:
+        return False
+    if not text.endswith("\n") and len(decimals) > 1 and decimals[-1] < decimals[-2]:
+        return True
+    before = readings[-2].rows.keys() if len(readings) > 1 else set()
+    unfinished = any(math.isnan(row[layout[-1].start]) for row in report.rows.values())
+    return not report.rows or not before <= report.rows.keys() or (len(layout) > 1 and unfinished)
+
+
+def _decimals(word: str) -> int:
+    return len(word.partition(".")[2])

@@ -1,0 +1,1 @@
+"""Profiles: perf script and folded stacks."""

@@ -1,0 +1,1 @@
+"""iolab's logs of OpenZFS's counters."""

@@ -1,0 +1,1 @@
+"""What a host is, and helpers of every kind of host."""

@@ -1,0 +1,1 @@
+"""Facts about a host: CPU, memory, kernel, block devices, controllers."""

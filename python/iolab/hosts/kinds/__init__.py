@@ -1,0 +1,1 @@
+"""The kinds of hosts, and how a command line names them."""

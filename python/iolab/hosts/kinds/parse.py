@@ -1,0 +1,54 @@
+"""Hosts by the words of a command line: `local`, `rig:NAME`, `USER@HOST[:PORT]`; or as JSON, with all that a host's options say."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from ... import registry
+from ...errors import UsageError
+from ..base.host import Host
+from ..base.options import Options
+
+_FORMS = "write local, rig:NAME, USER@HOST or USER@HOST:PORT (ssh:HOST where ssh itself knows the user)"
+
+
+def host_named(text: str) -> Host:
+    """The host that a text names, not yet connected to; UsageError where it names none."""
+    kind, values = _parsed(text)
+    plugin = registry.load("host", kind)
+    return cast(Host, plugin(cast(type[Options], plugin.options).model_validate(values)))
+
+
+def _from_json(text: str) -> tuple[str, dict[str, Any]]:
+    """`{"kind": "ssh", "address": ..., "identity": ...}`."""
+    try:
+        values = json.loads(text)
+        kind = values.pop("kind")
+        if kind not in ("local", "rig", "ssh"):
+            raise ValueError
+        registry.load("host", kind).options.model_validate(values)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError):
+        raise UsageError(f"'{text[:200]}' names no host", hint=_FORMS) from None
+    return kind, values
+
+
+def _parsed(text: str) -> tuple[str, dict[str, Any]]:
+    if text.startswith("{"):
+        return _from_json(text)
+    if text == "local":
+        return "local", {}
+    if match := re.fullmatch(r"rig:([A-Za-z0-9][\w.-]*)", text):
+        return "rig", {"name": match[1]}
+    match = re.fullmatch(r"(?:ssh:)?((?:[^\s@:/-][^\s@:/]*@)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s@:/\[\]-][^\s@:/\[\]]*))(?::(\d{1,5}))?", text)
+    if match and ("@" in match[1] or text.startswith("ssh:")):
+        values: dict[str, str | int] = {"address": match[1].replace("[", "").replace("]", "")}
+        if match[2]:
+            if not 1 <= int(match[2]) <= 65535:
+                raise UsageError(f"{match[2]} is no port", hint="1 to 65535")
+            values["port"] = int(match[2])
+        return "ssh", values
+    raise UsageError(f"'{text}' names no host", hint=_FORMS)

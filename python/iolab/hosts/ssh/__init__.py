@@ -1,0 +1,1 @@
+"""Hosts that are reached by ssh."""

@@ -1,0 +1,60 @@
+"""What hosts elsewhere have on top of what every host has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, cast
+
+from ..base.host import Host
+from .clock import HostClock
+
+
+class Elsewhere(Host, Protocol):
+    """A host that is reached over a connection, which may be lost and made again.
+
+    Attributes:
+        words: what names it on a command line. clock: this machine's seconds, the far side's time of day.
+    """
+
+    words: str
+    clock: HostClock
+
+    @property
+    def far(self) -> Mapping[str, Any]:
+        """What the far side is: `pid` of what works for this machine there, `uid`, `node`, `python`, `machine` (its kind of processor)."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """How many connections there were."""
+        ...
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection that isn't known to be lost."""
+        ...
+
+    def reach(self) -> None:
+        """Connect anew where the connection is gone, which is not known before something is asked; RunError where it can't be reached."""
+        ...
+
+    def connection_facts(self) -> dict[str, Any]:
+        """How it is reached, and how its clock stands to this machine's."""
+        ...
+
+    def keep_program(self, name: str, content: bytes) -> str:
+        """Put a program there, checked by its hash; its path, which holds as long as the connection does. RunError where it can't be."""
+        ...
+
+    def session(self, *words: str) -> list[str]:
+        """Argument list of a further session over the same connection, whose standard input and output are its own."""
+        ...
+
+    def close(self) -> None:
+        """Hang up. Safe to call twice."""
+        ...
+
+
+def elsewhere(host: Host) -> Elsewhere | None:
+    """The host where it is elsewhere; None where it is this machine."""
+    return cast(Elsewhere, host) if hasattr(host, "keep_program") else None

@@ -1,0 +1,98 @@
+"""The recording's own time: it goes on where the machine's clock is set back, and so do the marks that are given by that clock."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from ..clock import Clock
+from ..recording.base.metadata import STEP_NS, Begun
+from .frame_times import moved, moved_by
+from .probe_start import begun_by
+
+_DRIFT_NS = 200_000
+"""By so much may the clocks of two machines drift apart between two ticks."""
+_MOST_STEPS = 1000
+
+
+class OwnTime:
+    """The time that a recording's events bear, and how the machine's clock stands to it.
+
+    Attributes:
+        begun: how the probe began, by the recording's time. moved_ns: what is added to that probe's own times.
+        ahead_ns: by how much the recording is ahead of the machine's clock, which was set back by so much; 0 where it was not.
+    """
+
+    def __init__(self, clock: Clock, far: bool) -> None:
+        """`far`: whether the probe is on another machine, whose monotonic clock is not this one's."""
+        self._clock, self._far = clock, far
+        self.begun = Begun(0, 0, 0)
+        self.moved_ns = self.ahead_ns = 0
+        self._base_ns = self._step_ns = self._looked_ns = 0
+        self._steps: deque[tuple[int, int, int]] = deque(maxlen=_MOST_STEPS)
+
+    def begin(self, hello: Mapping[str, Any]) -> None:
+        """The first probe is at work."""
+        self._begin(begun_by(hello))
+        self._looked_ns = self.begun.monotonic_ns
+
+    def begin_again(self, hello: Mapping[str, Any], until_ns: int) -> Mapping[str, Any]:
+        """Another probe is at work; `until_ns`: up to where there is something. Returns its words by the recording's time."""
+        self.moved_ns = moved_by(self.begun, begun_by(hello), until_ns)
+        own = moved(hello, self.moved_ns)
+        self._begin(begun_by(own))
+        self._look(int(hello["monotonic_ns"]), int(hello["realtime_ns"]))
+        return own
+
+    def tick(self, monotonic_ns: int, realtime_ns: int) -> int:
+        """Look at the machine's clocks, of one moment. Returns by how much the time of day was set ahead since the probe began, as by
+        `Begun.set_by`."""
+        if self._far:
+            # a word takes its time: the one that took the least tells best
+            self._base_ns = max(self._base_ns - _DRIFT_NS, self._at(monotonic_ns) - self._monotonic_ns())
+        self._look(monotonic_ns, realtime_ns)
+        return self._step_ns
+
+    def now_ns(self) -> int:
+        """Now."""
+        return self._base_ns + self._monotonic_ns()
+
+    def machine_ns(self) -> int:
+        """Now by the clock of the machine that is recorded."""
+        return self.now_ns() + self._step_ns if self._far else self._clock.realtime_ns()
+
+    def of(self, machine_ns: int, before_ns: int | None = None) -> int:
+        """A time that the machine's clock showed. Where it showed it twice, the later one is meant, but none that is yet to come.
+
+        Args:
+            before_ns: the time that is meant lies before this one of the recording.
+        """
+        until_ns = self.now_ns() + STEP_NS
+        if before_ns is not None:
+            until_ns = min(until_ns, before_ns)
+        for since_ns, seen_ns, ahead_ns in reversed(self._steps):
+            if since_ns <= machine_ns <= until_ns - ahead_ns:
+                return machine_ns + ahead_ns
+            until_ns = min(until_ns, seen_ns)
+        return machine_ns
+
+    def _begin(self, begun: Begun) -> None:
+        self.begun = begun
+        self._base_ns = begun.from_ns - self._monotonic_ns() if self._far else begun.realtime_ns - begun.monotonic_ns
+
+    def _look(self, monotonic_ns: int, realtime_ns: int) -> None:
+        self._step_ns = self.begun.set_by(monotonic_ns, realtime_ns)
+        ahead_ns = max(-self._step_ns, 0)
+        if abs(ahead_ns - self.ahead_ns) > STEP_NS or (ahead_ns == 0) != (self.ahead_ns == 0):
+            # it was set at some time since the last look
+            since_ns = realtime_ns - max(0, monotonic_ns - self._looked_ns)
+            self._steps.append((since_ns, self._at(monotonic_ns), ahead_ns))
+            self.ahead_ns = ahead_ns
+        self._looked_ns = monotonic_ns
+
+    def _at(self, monotonic_ns: int) -> int:
+        return self.begun.realtime_ns + monotonic_ns - self.begun.monotonic_ns
+
+    def _monotonic_ns(self) -> int:
+        return round(self._clock.monotonic() * 1e9)

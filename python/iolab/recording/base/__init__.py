@@ -1,0 +1,1 @@
+"""The layout of a recording, its metadata, losses, conditions and counts."""

@@ -1,0 +1,150 @@
+"""Whether files are still what was written. Each is read whole once in a process, before anything is believed that it says.
+
+A file's line has its size and the CRC-32 of its content: of the checksums at hand it is the fastest by far, finds every flipped bit and
+every run of 32 damaged ones, and covers the footer, by whose statistics parts of a Parquet file are left out of a scan. Files of an older
+iolab have no line with one: of these the checksums of their pages are checked.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ... import _core
+from ...errors import FormatError
+
+THREADS = min(8, os.cpu_count() or 1)
+FRESH_NS = 10**8
+"""What changed so short a time ago may change again without its times telling: that it is whole is not remembered."""
+MOST = 1 << 18
+"""Files that are remembered."""
+
+Identity = tuple[int, int, int, int, int]
+"""Device, inode, size, and the times of the last change of content and of anything, in ns."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file as a list has it. bytes: its size; crc32: of its content, in hexadecimal. None where nothing says so."""
+
+    path: Path
+    bytes: int | None = None
+    crc32: str | None = None
+
+
+class DamagedError(FormatError):
+    """Files are not what was written. What asked may ask again: from then on they are known as damaged."""
+
+
+_whole: dict[tuple[Path, str | None], Identity] = {}
+_damaged: dict[Path, tuple[Identity, str]] = {}
+_guard = threading.Lock()
+
+
+def digest(path: Path) -> tuple[int, str]:
+    """(size, CRC-32 in hexadecimal) of a file. Raises OSError."""
+    crc, size = _core.crc32_of_file(path)
+    return size, f"{crc:08x}"
+
+
+def known_damage(path: Path, status: os.stat_result) -> str:
+    """What this process found wrong with a file as it is now; empty where it found nothing, or did not look."""
+    held = _damaged.get(path)
+    return held[1] if held is not None and held[0] == _identity(status) else ""
+
+
+def is_known_damaged(path: Path) -> bool:
+    """Whether this process found a file damaged as it is now."""
+    try:
+        return bool(known_damage(path, path.stat()))
+    except OSError:
+        return False
+
+
+def damage(part: Part) -> str:
+    """What is wrong with a file, in words; empty where it is whole. FileNotFoundError where it is gone."""
+    status = part.path.stat()
+    identity = _identity(status)
+    if _whole.get((part.path, part.crc32)) == identity:
+        return ""
+    words = known_damage(part.path, status) or _looked(part, status.st_size)
+    with _guard:
+        if words:
+            _damaged[part.path] = identity, words
+        else:
+            if time.time_ns() - max(identity[3:]) > FRESH_NS:
+                _whole[part.path, part.crc32] = identity
+            _damaged.pop(part.path, None)
+        while len(_whole) > MOST:
+            del _whole[next(iter(_whole))]
+        while len(_damaged) > MOST:
+            del _damaged[next(iter(_damaged))]
+    return words
+
+
+def check(parts: Sequence[Part]) -> None:
+    """Read files that were not read yet, several at a time. DamagedError where one is not what was written or is gone."""
+    for part, words in damages(parts):
+        raise DamagedError(f"is damaged: {words}", where=part.path, hint="iolab verify says what is lost")
+
+
+def damages(parts: Sequence[Part]) -> list[tuple[Part, str]]:
+    """Those of some files that are damaged or gone, with what is wrong."""
+    return [(part, words) for part, words in zip(parts, _each(parts), strict=True) if words]
+
+
+def _each(parts: Sequence[Part]) -> Iterable[str]:
+    if len(parts) < 2 or THREADS < 2:
+        return [_damage_or_gone(part) for part in parts]
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(_damage_or_gone, parts, chunksize=16))
+
+
+def _damage_or_gone(part: Part) -> str:
+    try:
+        return damage(part)
+    except FileNotFoundError:
+        return "it is missing"
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def _looked(part: Part, size: int) -> str:
+    if not part.path.is_file():
+        return "it is no regular file"
+    if part.bytes is not None and size != part.bytes:
+        return f"it has {size} bytes, {part.bytes} were written"
+    if part.crc32 is None:
+        return _pages(part.path)
+    try:
+        _, found = digest(part.path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        return error.strerror or str(error)
+    return "" if found == part.crc32 else "its checksum is not that of what was written"
+
+
+def _pages(path: Path) -> str:
+    """What is wrong with the pages of a Parquet file that no list has the checksum of."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            for number in range(file.num_row_groups):
+                file.read_row_group(number, use_threads=False)
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException, ValueError) as error:
+        return (str(error) or type(error).__name__).splitlines()[0]
+    return ""
+
+
+def _identity(status: os.stat_result) -> Identity:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

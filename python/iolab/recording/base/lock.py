@@ -1,0 +1,104 @@
+"""The lock of a recording's one writer, which says who that is, until when it recorded, and how long its files are.
+
+Three lines: the writer's process, until when (ns) everything is there, and the least sizes of the files that grow, by their names, as JSON
+behind the checksum of all three. They are written in place, and never shorter.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from ...errors import ResultsError
+from ...files import open_for_writing
+from .holder import holder_of
+from .layout import telling
+
+LOCK = "lock"
+_DIGITS = 20
+_OLDER = re.compile(rb"\d+\n")
+_SIZES = 480
+"""Room for the sizes of files."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a lock says. until_ns: until when everything was in the recording, None where nobody said. sizes: bytes that files have at
+    least, by their names in the recording. is_damaged: whether its checksum is wrong, so that it says nothing. pid: of who wrote it."""
+
+    until_ns: int | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    is_damaged: bool = False
+    pid: int | None = None
+
+
+def take_lock(directory: Path) -> IO[str]:
+    """The lock of the one writer, held until the file is closed or its process ends. ResultsError names who has it."""
+    with telling(directory, "write here"):
+        file = os.fdopen(open_for_writing(directory / LOCK, os.O_RDWR | os.O_CREAT), "r+", encoding="ascii")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        with file:
+            said = read(file.fileno()).pid
+            holder = holder_of(file.fileno()) or (f"process {said}" if said else "")
+        by = f" by {holder}" if holder else ""
+        raise ResultsError(f"is being recorded{by}", where=directory, hint="stop that, or choose another directory") from None
+    return file
+
+
+def tell(lock: IO[str], told_ns: int | None, sizes: Mapping[str, int] | None = None) -> None:
+    """Write into the lock who holds it, until when everything was in the recording, and how long its files are at least. OSError where the
+    disk refuses."""
+    head = f"{os.getpid()}\n{'' if told_ns is None else f'{told_ns:0{_DIGITS}}'}\n"
+    words = json.dumps(sizes or {}, separators=(",", ":"))
+    words = f"{words if len(words) <= _SIZES else '{}':{_SIZES}}"
+    # in place and never shorter: what is read meanwhile is one or the other, or its checksum is wrong
+    os.pwrite(lock.fileno(), f"{head}{zlib.crc32((head + words).encode()):08x} {words}\n".encode(), 0)
+
+
+def read(lock: int) -> Told:
+    """What a lock (a descriptor) says. One of an older iolab has no sizes and no checksum."""
+    for _ in range(20):
+        text = _text(lock)
+        lines = text.decode("ascii", errors="replace").split("\n")
+        pid = int(lines[0]) if lines[0].isdecimal() and len(lines[0]) < 10 else None
+        if len(lines) < 3 or not lines[2].strip():
+            # as an older one wrote it, which a longer one never becomes again
+            if len(text) > _DIGITS + 32:
+                return Told(is_damaged=True, pid=pid)
+            whole = len(lines) > 1 and len(lines[1]) == _DIGITS and lines[1].isdecimal()
+            cut = len(lines) == 2 and not whole and bool(lines[1])
+            return Told(min(int(lines[1]), 2**63 - 1) if whole else None, pid=pid, is_damaged=cut)
+        crc, _, words = lines[2].partition(" ")
+        head = f"{lines[0]}\n{lines[1]}\n"
+        if crc == f"{zlib.crc32((head + words).encode()):08x}":
+            return Told(int(lines[1]) if lines[1] else None, json.loads(words), pid=pid)
+    return Told(is_damaged=True, pid=pid)
+
+
+def told(lock: int) -> int | None:
+    """Until when everything was in the recording, as its writer last wrote into this lock (a descriptor); None where none did."""
+    return read(lock).until_ns
+
+
+def changed(lock: int) -> int | None:
+    """When an older iolab held this lock for the last time, which said so by its time of change; None of any other lock."""
+    return os.fstat(lock).st_mtime_ns if _OLDER.fullmatch(os.pread(lock, 64, 0)) else None
+
+
+def _text(lock: int) -> bytes:
+    """A lock's text: read until two readings agree, as it is written in place."""
+    text = os.pread(lock, 1024, 0)
+    for _ in range(5):
+        before, text = text, os.pread(lock, 1024, 0)
+        if before == text:
+            break
+    return text

@@ -1,0 +1,158 @@
+"""`recording.json`: what a recording is: host, clock, sessions, sources, retention, origin, and what retention dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from ... import __version__
+from ...errors import ResultsError
+from ...files import read_regular
+from ...untrusted_text import parsed
+from .layout import FACTS, telling, write_json
+from .lines import CRC, holds, signed
+from .loss_log import is_time
+
+SCHEMA = 1
+
+ClockKind: TypeAlias = Literal["realtime", "trace"]
+
+STEP_NS = 1_000_000_000
+"""A clock that is further off than this from where it was has been set, or the machine slept."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """How what is recorded began: `from_ns`, from where on all of it is there; `monotonic_ns` and `realtime_ns` of one moment, by which
+    all times are told."""
+
+    from_ns: int
+    monotonic_ns: int
+    realtime_ns: int
+
+    def set_by(self, monotonic_ns: int, realtime_ns: int) -> int:
+        """By how many ns the time of day was set ahead since, as of these clocks at one moment (negative: back); 0 where it was not."""
+        step = realtime_ns - monotonic_ns - (self.realtime_ns - self.monotonic_ns)
+        return step if abs(step) > STEP_NS else 0
+
+    @classmethod
+    def of(cls, session: Mapping[str, int | None]) -> Begun:
+        """How a session began."""
+        return cls(*(session.get(name) or 0 for name in ("from_ns", "monotonic_ns", "realtime_ns")))
+
+    def session(self) -> dict[str, int | None]:
+        """A session of `recording.json` that begins so, and goes on."""
+        return {"from_ns": self.from_ns, "until_ns": None, "monotonic_ns": self.monotonic_ns, "realtime_ns": self.realtime_ns}
+
+
+@dataclass
+class Facts:
+    """The content of `recording.json`.
+
+    Attributes:
+        host: name of the host whose I/O it is; "" where a trace doesn't tell.
+        clock: "realtime" (ns since the Unix epoch) or "trace" (whatever clock the imported traces have).
+        sessions: spans in which something recorded live: from_ns, until_ns (None while it lasts, or until the next writer sees
+            that it was killed), monotonic_ns and realtime_ns of one moment, by which its times are told: where the clock is set
+            another one begins. None of an import.
+        sources: facts of each source by its name.
+        retention: limits `bytes` and `age_s`, None for no limit; perhaps `maps_bytes` and `maps_age_s` (see `retention.map_limits`).
+        origin: kind "record", "import" or "run", and more of it.
+        dropped: what retention removed, if anything: through (number of the last segment removed), until_ns, segments, events,
+            bytes; maps_until_ns and maps_from_ns, of default maps that went and of the oldest left of a segment that is gone.
+        is_damaged: whether the file's checksum is not that of what it says. is_signed: whether it has one.
+    """
+
+    host: str
+    clock: ClockKind
+    origin: dict[str, Any]
+    sources: dict[str, Any] = field(default_factory=dict)
+    retention: dict[str, int | None] = field(default_factory=lambda: {"bytes": None, "age_s": None})
+    sessions: list[dict[str, int | None]] = field(default_factory=list)
+    dropped: dict[str, Any] | None = None
+    iolab: str = __version__
+    is_damaged: bool = False
+    is_signed: bool = True
+
+    @property
+    def dropped_through(self) -> int:
+        """Segments up to this number were removed by retention; their default maps remain for longer."""
+        return int((self.dropped or {}).get("through", 0))
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is written."""
+        own = {name: value for name, value in asdict(self).items() if name not in ("is_damaged", "is_signed")}
+        return {"schema": SCHEMA, "kind": "recording", **own}
+
+    def write(self, directory: Path) -> None:
+        """Write it as a whole, on disk on return. ResultsError where that fails; the one before then remains."""
+        with telling(directory / FACTS, "write what the recording is"):
+            write_json(directory / FACTS, signed(self.as_json()))
+
+
+def read_facts(directory: Path) -> Facts:
+    """ResultsError where there is no recording, a damaged one, or one of a newer schema. What it returns is as `Facts` has it."""
+    path = directory / FACTS
+    try:
+        data = parsed(read_regular(path))
+    except FileNotFoundError:
+        raise ResultsError("is not a recording", where=directory, hint=f"a recording's directory has a {FACTS}") from None
+    except OSError as error:
+        raise ResultsError(f"can't be read: {error.strerror or error}", where=path) from None
+    except ValueError:
+        raise ResultsError("is damaged: not JSON", where=path) from None
+    if not isinstance(data, dict) or data.get("kind") != "recording" or not is_time(data.get("schema")):
+        raise ResultsError("is damaged: doesn't say that it is a recording, and of which schema", where=path)
+    if data["schema"] > SCHEMA:
+        raise ResultsError(f"has schema {data['schema']}, this iolab knows up to {SCHEMA}", where=path,
+                           hint=f"it was written by iolab {data.get('iolab', '(unknown)')}; use that or a newer one")
+    wrong = [name for name, holds in _HOLDS.items() if not holds(data.get(name))]
+    if wrong:
+        raise ResultsError(f"is damaged: {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} missing or of another kind", where=path)
+    dropped = None if data.get("dropped") is None else {**_NOTHING_DROPPED, **data["dropped"]}
+    return Facts(data["host"], data["clock"], data["origin"], data["sources"], data["retention"],
+                 [{"from_ns": None, "until_ns": None, **each} for each in data["sessions"]], dropped, str(data.get("iolab", "")),
+                 not holds(data), CRC in data)
+
+
+def _whole(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _perhaps(value: object) -> bool:
+    return value is None or is_time(value)
+
+
+def _origin(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("files", []), list)
+
+
+def _sources(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
+
+
+def _retention(value: object) -> bool:
+    return isinstance(value, dict) and all(each is None or _whole(each) for each in value.values())
+
+
+def _sessions(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) and all(map(_perhaps, each.values())) for each in value)
+
+
+def _dropped(value: object) -> bool:
+    if not isinstance(value, dict):
+        return value is None
+    told = {**_NOTHING_DROPPED, **value}
+    events = told["events"]
+    return (isinstance(events, dict) and all(map(_whole, (*events.values(), *(told[name] for name in ("through", "segments", "bytes")))))
+            and is_time(told.get("maps_until_ns", 0)) and all(_perhaps(told.get(name)) for name in ("until_ns", "maps_from_ns")))
+
+
+_NOTHING_DROPPED: Mapping[str, Any] = {"through": 0, "until_ns": None, "segments": 0, "events": {}, "bytes": 0}
+
+_HOLDS: Mapping[str, Callable[[object], bool]] = {
+    "host": lambda value: isinstance(value, str), "clock": lambda value: value in get_args(ClockKind), "origin": _origin,
+    "sources": _sources, "retention": _retention, "sessions": _sessions, "dropped": _dropped}
+"""Of each part whether a value is what it may hold."""

@@ -1,0 +1,112 @@
+"""What is damaged of the files that say what a recording is and what lies in it; of events and samples, see `segments` and `hot`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ...files import open_for_reading
+from ..base.layout import FACTS, GROWING, HOT, KINDS, LOSSES, MARKS, PROCESSES, SEGMENTS, sealed_numbers
+from ..base.lines import read_lines
+from ..base.lock import LOCK, Told, read
+from ..base.loss_log import noted
+from ..base.metadata import Facts
+from ..segments.segments import damaged_lines, unlisted
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A file that is not what was written. path: relative to the recording. stays: whether the file itself goes on telling it when a writer
+    adds to it."""
+
+    path: str
+    kind: Literal["damaged", "missing", "unexpected"]
+    words: str
+    stays: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.words}"
+
+
+def told_by_lock(directory: Path) -> Told:
+    """What the lock says; nothing where there is none."""
+    try:
+        descriptor = open_for_reading(directory / LOCK)
+    except OSError:
+        return Told()
+    try:
+        return read(descriptor)
+    except OSError:
+        return Told(is_damaged=True)
+    finally:
+        os.close(descriptor)
+
+
+def is_written(told: Told) -> bool:
+    """Whether the process that wrote a lock last is there, as far as can be seen from here."""
+    if told.pid is None:
+        return False
+    try:
+        os.kill(told.pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def damaged_lists(directory: Path, facts: Facts) -> Iterator[Damage]:
+    """What is damaged, cut, missing or unexpected of `recording.json`, the lock, the files of lines, and the list of segments."""
+    if facts.is_damaged:
+        yield Damage(FACTS, "damaged", "its checksum is not that of what was written: what it says may be wrong")
+    told = told_by_lock(directory)
+    if told.is_damaged:
+        yield Damage(LOCK, "damaged", "it doesn't say any more until when everything is there")
+    elif facts.is_signed and not (directory / LOCK).exists():
+        yield Damage(LOCK, "missing", "it is missing: nothing says until when everything is there")
+    for name in GROWING:
+        least = told.sizes.get(name, 0)
+        size = _size(directory / name)
+        if size is None:
+            if least and _is_still_told(directory, name):
+                yield Damage(name, "missing", f"{least} bytes of lines were written")
+            elif name == SEGMENTS and facts.is_signed and any(sealed_numbers(directory / kind) for kind in KINDS) and not told.sizes:
+                yield Damage(name, "missing", "it is missing: nothing says which segments there were")
+            continue
+        if size < least and _is_still_told(directory, name):
+            yield Damage(name, "damaged", f"it has {size} bytes, {least} were written")
+        count = _damaged_lines(directory, name)
+        if count:
+            yield Damage(name, "damaged", f"{count} line{'' if count == 1 else 's'} can't be believed", True)
+    for path in unlisted(directory, facts.dropped_through):
+        yield Damage(str(path.relative_to(directory)), "unexpected", "no line lists it", True)
+
+
+def _is_still_told(directory: Path, name: str) -> bool:
+    """Whether the lock still says more of a file than it has: it may have been written anew meanwhile."""
+    return (_size(directory / name) or 0) < told_by_lock(directory).sizes.get(name, 0)
+
+
+def _damaged_lines(directory: Path, name: str) -> int:
+    if name == SEGMENTS:
+        return damaged_lines(directory)
+    if name == LOSSES:
+        return noted(directory).damaged
+    assert name in (PROCESSES, MARKS)
+    return read_lines(directory / name)[1]
+
+
+def cut_hot_files(directory: Path, told: Told) -> dict[str, int]:
+    """Hot files, by their names, that had more bytes than they have; what they had."""
+    prefix = f"{HOT}/"
+    return {name: size for name, size in told.sizes.items() if name.startswith(prefix) and (_size(directory / name) or 0) < size}
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None

@@ -1,0 +1,144 @@
+"""A trace file, opened read-only: what is in it, and counts for heat maps, straight from the native readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ... import _core
+from ...errors import FormatError, IolabError, UsageError
+from ..base.conditions import Where
+from ..base.counts import HeatCounts, Integers, Weight, Y, alike
+from ..base.grids import Grid, Linear, LogLinear
+
+BITS = 6
+"""Resolution at which counts are taken from a trace: 1.6 % of the value; pictures coarsen from there."""
+
+STDIN = Path("-")
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a trace holds; `facts` has every field of the native core's summary (see `_core.trace_summary`)."""
+
+    path: Path
+    facts: Mapping[str, Any]
+
+    @property
+    def format(self) -> str:
+        """Name of the format."""
+        return str(self.facts["format"])
+
+    @property
+    def events(self) -> int:
+        """I/Os read, after conditions."""
+        return int(self.facts["events"])
+
+    @property
+    def has(self) -> list[str]:
+        """Fields that some event has, of time, latency, offset, size, op, device, process, file, job, client."""
+        return list(self.facts["has"])
+
+    def names(self, dimension: str) -> list[tuple[str, int]]:
+        """Values of op, device, process, file, job or client with their I/Os, largest first; at most 20 are known."""
+        pairs = self.facts["ops"].items() if dimension == "op" else self.facts["keys"].get(dimension, ())
+        return sorted(((str(name), int(count)) for name, count in pairs if count), key=lambda pair: (-pair[1], pair[0]))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A trace of a known format.
+
+    Attributes:
+        path: the file, or `-` for standard input, which can be read once.
+        format: its format; None finds it by content. columns: of CSV lines, such as `time:us,latency:ns,op`.
+        where: conditions, as `conditions.parse_where` gives them.
+    """
+
+    path: Path
+    format: str | None = None
+    columns: str | None = None
+    where: Where = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.path != STDIN and not self.path.exists():
+            raise UsageError("no such file", where=self.path)
+        if self.path.is_dir():
+            raise FormatError("is a directory, not a trace", where=self.path, hint="name the file, or each of its files")
+        if self.format is not None and self.format not in _core.trace_formats():
+            raise UsageError(f"there is no trace format '{self.format}'", hint=f"there are {', '.join(_core.trace_formats())}")
+
+    def detect(self) -> str | None:
+        """The format, found by content; None where none is recognised."""
+        return self.format or self._asked(lambda: _core.trace_detect(str(self.path)))
+
+    def check(self) -> None:
+        """Read up to the first events. FormatError where it is empty, of no known format, or nothing in it can be read."""
+        self._asked(lambda: next(iter(_core.trace_events(str(self.path), self.format, self.columns, None, 1)), None))
+
+    def summary(self) -> Summary:
+        """What is in it, in one pass. FormatError where it is empty or of no known format."""
+        return Summary(self.path, self._asked(lambda: _core.trace_summary(str(self.path), self.format, self.columns, self._where())))
+
+    def counts(self, y: Y, *, interval_ns: int | None = None, columns: int = 400, low: int | None = None, high: int | None = None,
+               buckets: int | None = None, weight: Weight = "count", more: Where | None = None) -> HeatCounts:
+        """Counts by time and `y`, in one pass.
+
+        Args:
+            interval_ns: length of a column; left open, one of 1, 2, 5 times a power of ten that gives about `columns`.
+            low, high: bounds of y in ns or bytes; I/Os outside are counted apart.
+            buckets: equal buckets of an offset map.
+            more: conditions beside the trace's own.
+        FormatError where the file can't be read as a trace.
+        """
+        linear = {"linear_buckets": buckets} if buckets is not None else {}
+        where = self._where(more)
+        found = self._asked(lambda: _core.trace_heatmap(
+            str(self.path), y, format=self.format, columns=self.columns, where=where, bits=BITS, interval_ns=interval_ns,
+            columns_wanted=columns, y_low=low, y_high=high, weight=weight, **linear))
+        grid: Grid = LogLinear(found["bits"]) if found["grid"] == "log" else Linear(found["low"], found["width"])
+        return HeatCounts(
+            y, found["t0_ns"], found["interval_ns"], grid, _integers(found["column"], "<u4"), _integers(found["index"], "<u4"),
+            _integers(found["count"], "<u8"), weight, events=found["events"], damaged=found["damaged"], without_y=found["without_y"],
+            filtered=found["skipped_by_filter"], outside=found["outside"], lost=found["losses"], unpaired=found["unpaired"],
+            averaged=found["averaged"], conditional=bool(where), assumptions=tuple(found["assumptions"]))
+
+    def _where(self, more: Where | None = None) -> dict[str, list[str]] | None:
+        both = {name: list(values) for name, values in {**self.where, **(more or {})}.items()}
+        return both or None
+
+    def _asked(self, ask: Callable[[], _T]) -> _T:
+        """The core's answer; its words about the file become an error with its place."""
+        try:
+            return ask()
+        except ValueError as error:
+            words, place = str(error), "standard input" if self.path == STDIN else str(self.path)
+            if any(f"{start}{place}" in words for start in ("", "-")):
+                place = ""
+            # what is wrong with the columns that were asked for begins so; everything else is wrong with the file
+            kind: type[IolabError] = UsageError if self.columns and ": columns" in f": {words}" else FormatError
+            raise kind(words.removeprefix("-: "), where=place or None) from None
+        except OSError as error:
+            raise FormatError(f"can't be read: {error.strerror or error}", where=self.path) from None
+
+
+def counts_alike(traces: Sequence[_T], read: Callable[[_T, int | None], HeatCounts]) -> list[HeatCounts]:
+    """Counts of several traces (or recordings) on the same columns and buckets, so that they can be added or compared.
+
+    `read` takes a trace and the length of a column, None leaving that to the trace. Where traces choose differently, those
+    with shorter columns are read again with the longest.
+    """
+    found = [read(trace, None) for trace in traces]
+    longest = max((counts.interval_ns for counts in found if len(counts.count)), default=0)
+    return alike([counts if counts.interval_ns == longest or not len(counts.count) else read(trace, longest)
+                  for trace, counts in zip(traces, found, strict=True)])
+
+
+def _integers(data: bytes, kind: str) -> Integers:
+    return np.frombuffer(data, dtype=kind).astype(np.int64)

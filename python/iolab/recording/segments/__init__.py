@@ -1,0 +1,1 @@
+"""Hot and sealed segments, and their default maps."""

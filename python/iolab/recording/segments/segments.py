@@ -1,0 +1,266 @@
+"""Sealed segments: writing one from what is hot, and what each holds, without opening it where a line tells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ... import __version__
+from ..base.checked_files import Part, digest, known_damage
+from ..base.layout import KINDS, SEGMENTS, Kind, hot_file, map_file, replacing, sealed_file, sealed_numbers, telling
+from ..base.lines import CRC, append_line
+from ..base.tail_reader import Growing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAP_NAMES = ("io.latency", "io.offset", "io.size")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a recording, of one file of events.
+
+    Attributes:
+        number: its place in the order of writing. path: its Parquet file, or Arrow stream where kind is "hot".
+        first_ns, last_ns: span of its events. sources: events (I/Os) of each source.
+        facts: what is stored of a sealed one: rows, sources, names, distinct, other, offset_width, bytes, label.
+    """
+
+    number: int
+    path: Path
+    kind: Literal["sealed", "hot"]
+    first_ns: int
+    last_ns: int
+    sources: Mapping[str, int]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def part(self) -> Part:
+        """The file of a sealed one as it should be."""
+        return Part(self.path, self.facts.get("bytes"), self.facts.get("crc32"))
+
+
+def write_segment(directory: Path, number: int, events: Sequence[pa.RecordBatch], samples: Sequence[pa.RecordBatch],
+                  losses: Mapping[str, int], label: str | None = None) -> dict[str, Any]:
+    """Seal batches under a number: default maps, then events, then samples; each is there as a whole or not at all.
+
+    Returns the facts. ResultsError where it can't be written, a full disk above all; what was there remains.
+    """
+    facts: dict[str, Any] = {}
+    with telling(directory, "seal a segment"):
+        if any(batch.num_rows for batch in events):
+            facts = _write_events(directory, number, events, losses, label)
+        if any(batch.num_rows for batch in samples):
+            facts["samples"] = _write_samples(directory, number, samples)
+        if facts:
+            note_segment(directory, number, facts)
+    return facts
+
+
+def _write_events(directory: Path, number: int, batches: Sequence[pa.RecordBatch], losses: Mapping[str, int],
+                  label: str | None) -> dict[str, Any]:
+    from ..base.schema import EVENTS
+    from .maps import Maps
+    from .sealing import Tally, write_parquet
+
+    maps, tally = Maps(_largest_offset(batches)), Tally()
+
+    def facts() -> dict[str, Any]:
+        found = {"schema": 1, "iolab": __version__, "number": number, **tally.facts(), "offset_width": maps.width, "label": label}
+        for source, each in found["sources"].items():
+            each["losses"] = losses.get(source, 0)
+        return found
+
+    def parts() -> Iterator[tuple[str, pa.Table]]:
+        for source, part in _counted(batches, tally):
+            maps.take(source, part)
+            yield source, part
+
+    with ExitStack() as pending:
+        # maps first: a map without its segment is not looked at while the hot file is there
+        path = pending.enter_context(replacing(sealed_file(directory, number, "events")))
+        write_parquet(path, EVENTS, parts(), facts)
+        for name in MAP_NAMES:
+            with replacing(map_file(directory, number, name)) as temporary:
+                maps.write(temporary, name)
+    return facts()
+
+
+def _write_samples(directory: Path, number: int, batches: Sequence[pa.RecordBatch]) -> dict[str, Any]:
+    from ..base.schema import SAMPLES
+    from .sealing import Tally, write_parquet
+
+    tally = Tally()
+
+    def facts() -> dict[str, Any]:
+        found = tally.facts()
+        return {"schema": 1, "number": number, **{name: found[name] for name in ("rows", "first_ns", "last_ns", "sources")}}
+
+    with replacing(sealed_file(directory, number, "samples")) as path:
+        write_parquet(path, SAMPLES, _counted(batches, tally), facts)
+    return facts()
+
+
+def _counted(batches: Sequence[pa.RecordBatch], tally: Any) -> Iterator[tuple[str, pa.Table]]:
+    from .sealing import by_source, stretches
+
+    for table in stretches(batches):
+        for source, part in by_source(table):
+            tally.take(source, part)
+            yield source, part
+
+
+def _largest_offset(batches: Sequence[pa.RecordBatch]) -> int:
+    import pyarrow.compute as pc
+
+    return max((pc.max(batch.column("offset_bytes")).as_py() or 0 for batch in batches), default=0)
+
+
+def note_segment(directory: Path, number: int, facts: Mapping[str, Any]) -> None:
+    """Append what a segment holds, with size and checksum of each of its files, to `segments.jsonl`: it spares opening them, and tells when
+    one is damaged or missing."""
+    sizes: dict[str, int | None] = dict.fromkeys(KINDS)
+    digests: dict[str, str] = {}
+    for name, path in _files_of(directory, number):
+        with suppress(FileNotFoundError):
+            sizes[name], digests[name] = digest(path)
+    append_line(directory / SEGMENTS, {**facts, "number": number, "bytes": sizes, "digests": digests})
+
+
+def note_unlisted(directory: Path, number: int) -> None:
+    """Append what the files of a segment hold where a kill came before its line."""
+    line = noted_segments(directory).get(number, {})
+    held = {kind: sealed_file(directory, number, kind) for kind in KINDS if sealed_file(directory, number, kind).exists()}
+    if all((line.get("bytes") or {}).get(kind) for kind in held):
+        return
+    facts = {kind: _own_facts(path) for kind, path in held.items()}
+    if any("damaged" in each for each in facts.values()):
+        return
+    with telling(directory / SEGMENTS, "add a line"):
+        note_segment(directory, number, {**facts.get("events", {}), **({"samples": facts["samples"]} if "samples" in facts else {})})
+
+
+def note_dropped(directory: Path, number: int) -> None:
+    """Append that a segment goes, before its files do: it is not missing then."""
+    append_line(directory / SEGMENTS, {"number": number, "dropped": True})
+
+
+def _files_of(directory: Path, number: int) -> Iterator[tuple[str, Path]]:
+    """Name in the line and path of each file that a segment may have."""
+    yield from ((kind, sealed_file(directory, number, kind)) for kind in KINDS)
+    yield from ((name, map_file(directory, number, name)) for name in MAP_NAMES)
+
+
+def part_of(directory: Path, line: Mapping[str, Any], number: int, name: str) -> Part:
+    """A file of a segment as its line has it. name: "events", "samples", or that of a default map."""
+    path = dict(_files_of(directory, number))[name]
+    sizes, digests = line.get("bytes"), line.get("digests")
+    size = sizes.get(name) if isinstance(sizes, dict) else None
+    crc = digests.get(name) if isinstance(digests, dict) else None
+    return Part(path, size if isinstance(size, int) else None, crc if isinstance(crc, str) else None)
+
+
+def noted_segments(directory: Path) -> Mapping[int, Mapping[str, Any]]:
+    """What `segments.jsonl` tells, by number; the last line of a number holds. A line that was changed since is left out."""
+    return _NOTED.lines(directory / SEGMENTS)
+
+
+def damaged_lines(directory: Path) -> int:
+    """How many lines of `segments.jsonl` are damaged."""
+    return _NOTED.of(directory / SEGMENTS).damaged
+
+
+def _number(line: dict[str, Any]) -> int | None:
+    number = line.get("number")
+    # each had a checksum from the first version on
+    return number if isinstance(number, int) and line.pop(CRC, None) is not None else None
+
+
+_NOTED = Growing(_number)
+"""One question asks several times, and after months there are a hundred thousand lines."""
+
+
+def sealed_facts(directory: Path, kind: Kind, after: int = 0, known: Collection[int] = ()) -> Iterator[tuple[int, Path, dict[str, Any]]]:
+    """(number, file, facts) of sealed segments of events or samples with numbers beyond `after`, ascending, without those `known`.
+
+    From `segments.jsonl` where there is a line, else from the file; one that is damaged has `damaged` in its facts, and in `lost` what its
+    line says that it held. `bytes` is the file's size, `crc32` what its checksum should be (None: nobody says).
+    """
+    noted = noted_segments(directory)
+    for number in sealed_numbers(directory / kind):
+        if number <= after or number in known:
+            continue
+        path = sealed_file(directory, number, kind)
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            continue
+        line = noted.get(number, {})
+        told, part = line if kind == "events" else line.get("samples", {}), part_of(directory, line, number, kind)
+        has_facts = isinstance(told, dict) and isinstance(told.get("sources"), dict)
+        words = known_damage(path, status)
+        if not words and part.crc32 is not None and part.bytes != status.st_size:
+            words = f"it has {status.st_size} bytes, {part.bytes} were written"
+        if words:
+            yield number, path, {**_NOTHING, "damaged": words, "lost": told if has_facts else {}, "bytes": status.st_size}
+        elif has_facts and part.bytes == status.st_size:
+            yield number, path, {**told, "bytes": status.st_size, "crc32": part.crc32}
+        else:
+            yield number, path, {**_own_facts(path), "lost": told if has_facts else {}, "bytes": status.st_size}
+
+
+def missing_segments(directory: Path, kind: Kind, after: Callable[[], int]) -> Iterator[tuple[int, Path, Mapping[str, Any]]]:
+    """(number, file, facts) of sealed segments that a line lists and whose file is gone, ascending. `after`: tells up to which number
+    retention has removed them now."""
+    through, there = after(), set(sealed_numbers(directory / kind))
+    for number in sorted(noted_segments(directory).keys() - there):
+        if number <= through:
+            continue
+        path = sealed_file(directory, number, kind)
+        # it may have been sealed, or dropped, since it was looked for
+        line = noted_segments(directory).get(number, {})
+        facts = line if kind == "events" else line.get("samples", {})
+        held = isinstance(facts, dict) and isinstance(facts.get("sources"), dict) and isinstance(facts.get("first_ns"), int)
+        # an older iolab dropped what has a label without saying so
+        said = "digests" in line or line.get("label") is None
+        if held and said and not line.get("dropped") and not path.exists() and number > after():
+            yield number, path, facts
+
+
+def unlisted(directory: Path, after: int) -> list[Path]:
+    """Sealed files that no line lists, where lines list others; none of a segment that is just being sealed."""
+    if not any("digests" in line for line in noted_segments(directory).values()):
+        return []
+    found = [(number, kind) for kind in KINDS for number in sealed_numbers(directory / kind)
+             if number > after and not _is_listed(directory, number, kind)
+             and not any(hot_file(directory, number, each).exists() for each in KINDS)]
+    # one may have been sealed meanwhile
+    return [sealed_file(directory, number, kind) for number, kind in found
+            if not _is_listed(directory, number, kind) and sealed_file(directory, number, kind).exists()]
+
+
+def _is_listed(directory: Path, number: int, kind: Kind) -> bool:
+    return part_of(directory, noted_segments(directory).get(number, {}), number, kind).bytes is not None
+
+
+_NOTHING: Mapping[str, Any] = {"sources": {}, "rows": 0, "first_ns": None, "last_ns": None}
+
+
+def _own_facts(path: Path) -> dict[str, Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_metadata(path).metadata or {}
+        facts = json.loads(metadata.get(b"iolab", b""))
+        if isinstance(facts, dict) and isinstance(facts.get("sources"), dict):
+            return facts
+        words = "says nothing of what it holds"
+    except (OSError, pa.ArrowException, ValueError) as error:
+        words = (str(error) or type(error).__name__).split("\n")[0]
+    return {**_NOTHING, "damaged": words}

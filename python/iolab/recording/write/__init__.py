@@ -1,0 +1,1 @@
+"""The writer of a recording: import, recovery and retention."""

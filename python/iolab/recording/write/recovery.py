@@ -1,0 +1,88 @@
+"""What the next writer does first, after one was killed: seal what is left hot, and say for how long nothing was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..base.layout import KINDS, LOSSES, MAPS, Kind, hot_file, hot_numbers, sealed_file, sealed_numbers, telling
+from ..base.lines import append_line
+from ..base.loss_log import damage
+from ..base.metadata import Facts, read_facts
+from ..base.schema import schema_of
+from ..read.damage import damaged_lists
+from ..segments.hot import HotRead, last_ns, read_hot
+from ..segments.segments import note_unlisted, write_segment
+
+
+def highest_number(directory: Path) -> int:
+    """The highest number that a segment has or had; 0 where there is none. What retention removed may have left no file."""
+    folders = [*(directory / kind for kind in KINDS), *(directory / MAPS).glob("*")]
+    return max([read_facts(directory).dropped_through, *(number for kind in KINDS for number in hot_numbers(directory, kind)),
+                *(number for folder in folders for number in sealed_numbers(folder))])
+
+
+def note_damage(directory: Path) -> None:
+    """Note what is damaged of the files that a writer writes anew or adds to: what is told of it now would be so no more."""
+    for each in damaged_lists(directory, read_facts(directory)):
+        if each.stays:
+            continue
+        _note(directory, {"source": "", "kind": "damaged", "from_ns": None, "until_ns": None, "count": None, "words": str(each)})
+
+
+def recover(directory: Path, facts: Facts, alive_ns: int, now_ns: int) -> None:
+    """Seal what is hot; end a session that was not ended, and note the gap since.
+
+    Args:
+        facts: changed where a session is ended, not written. alive_ns: when the writer was last known to live. now_ns: when what comes
+            next begins; where the clock was set back in between that is earlier, and there is no gap.
+    ResultsError where the disk refuses; everything is then as before.
+    """
+    last = None
+    for number in sorted({number for kind in KINDS for number in hot_numbers(directory, kind)}):
+        seen = _seal_left(directory, number, alive_ns)
+        last = max((each for each in (last, seen) if each is not None), default=None)
+    session = facts.sessions[-1] if facts.sessions else None
+    if session is None or session["until_ns"] is not None:
+        return
+    begun = session["from_ns"] or 0
+    until = session["until_ns"] = max(begun, (last or -1) + 1, alive_ns if begun <= alive_ns <= max(now_ns, last or 0) else 0)
+    # one before it may reach further, where the clock was set back in between
+    until = max(until, *(each["until_ns"] or 0 for each in facts.sessions))
+    if until >= now_ns:
+        return
+    _note(directory, {"source": "", "kind": "gap", "from_ns": until, "until_ns": now_ns, "count": None,
+                      "words": "the recorder was ended without closing the recording"})
+
+
+def _seal_left(directory: Path, number: int, alive_ns: int) -> int | None:
+    """Seal the hot files of a number, unless that was done already, and remove them. Returns the last time in them."""
+    batches: dict[Kind, list[Any]] = {"events": [], "samples": []}
+    torn: dict[Kind, HotRead] = {}
+    for kind in KINDS:
+        path = hot_file(directory, number, kind)
+        if sealed_file(directory, number, kind).exists() or not path.exists():
+            continue
+        with telling(path, "read what was left"):
+            found = read_hot(path, schema_of(kind))
+        batches[kind] = found.batches
+        if found.dropped:
+            torn[kind] = found
+    write_segment(directory, number, batches["events"], batches["samples"], {})
+    note_unlisted(directory, number)
+    for kind in KINDS:
+        with telling(directory, "remove what was sealed"):
+            hot_file(directory, number, kind).unlink(missing_ok=True)
+    last = last_ns([*batches["events"], *batches["samples"]])
+    for kind, read in torn.items():
+        words = f"the last {read.dropped} bytes of hot {kind} {number:06} were torn or damaged"
+        line = {"source": "", "kind": "damaged", "from_ns": last, "until_ns": None, "count": None, "words": words}
+        # whole ones stood behind: all that came until the end of the writer is not known
+        _note(directory, damage(kind, last_ns(read.batches), alive_ns, None, words) if read.damaged else line)
+    return last
+
+
+def _note(directory: Path, line: Mapping[str, Any]) -> None:
+    with telling(directory / LOSSES, "note a loss"):
+        append_line(directory / LOSSES, line)

@@ -1,0 +1,291 @@
+"""Limits of a recording: the oldest sealed segments go first, their default maps stay for longer, and `recording.json` says so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import ResultsError
+from ..base.layout import KINDS, MAPS, SEGMENTS, map_file, replacing, sealed_file, sealed_numbers, telling
+from ..base.lines import line_of
+from ..base.metadata import Facts
+from ..segments.segments import MAP_NAMES, note_dropped, note_segment, noted_segments, sealed_facts
+
+MAP_AGE_S = 90 * 86400
+"""So long default maps stay where segments have an age at which they go, unless it says more."""
+
+MAP_SHARE, LEAST_MAP_BYTES = 10, 16 << 20
+"""Where segments have a limit of bytes, default maps of those that are gone take one part in so many of it; at least so much."""
+
+STALE = 100
+"""Lines about segments that are gone, beyond as many as there are segments, are kept until they are that many."""
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A sealed segment: bytes of its files, its last event or sample, I/Os by source; `mapped`: whether it has default maps; `seen`:
+    monotonic second at which it was first there, minus infinity before anything was looked at."""
+
+    bytes: int
+    last_ns: int | None
+    events: Mapping[str, int]
+    mapped: bool
+    seen: float
+
+
+@dataclass(frozen=True)
+class _Map:
+    """Default maps of a segment that is gone: their bytes, and the span of its events."""
+
+    bytes: int
+    first_ns: int
+    last_ns: int
+
+
+class Retention:
+    """Applies a recording's limits. Its writer holds one: what was looked at once, of a hundred thousand files after months, is not
+    looked at again."""
+
+    def __init__(self, directory: Path, shrinks: Callable[[str], None] = lambda _: None) -> None:
+        """`shrinks` is told the name of a file before it becomes shorter."""
+        self._directory, self._shrinks = directory, shrinks
+        self._held: dict[int, _Held] = {}
+        self._unsure: frozenset[int] = frozenset()
+        self._maps: dict[int, _Map] | None = None
+        self._looked = False
+        self._spent: list[int] | None = None
+
+    def apply(self, facts: Facts, now_ns: int, halves: Collection[int] = (), monotonic: float = 0.0) -> int:
+        """Remove segments beyond the limits, by bytes of sealed files or by age of their last event, then default maps of such beyond
+        theirs. Returns how many segments. ResultsError where the disk refuses: `facts` then say what holds, and the next call goes on.
+
+        Args:
+            now_ns: the time that has come, by the clock of the events. halves: numbers whose sealing failed, of which a file may be
+                there, and another is to come. monotonic: seconds; what came to be there within the age goes by no age, though a clock
+                that was set ahead makes it old.
+        """
+        with telling(self._directory, "apply its limits"):
+            return self._apply(facts, now_ns, halves, monotonic)
+
+    def _apply(self, facts: Facts, now_ns: int, halves: Collection[int], monotonic: float) -> int:
+        if self._spent is not None:
+            self._remove(facts)
+        most_bytes, most_age = facts.retention.get("bytes"), facts.retention.get("age_s")
+        if most_bytes is None and most_age is None and not _maps_due(facts, now_ns):
+            return 0
+        held = self._look(facts, halves, monotonic)
+        total = sum(each.bytes for each in held.values())
+        goes: dict[int, _Held] = {}
+        for number in sorted(held):
+            each = held[number]
+            old = most_age is not None and each.last_ns is not None and (
+                each.last_ns < now_ns - most_age * 1_000_000_000 and monotonic - each.seen >= most_age)
+            if not old and (most_bytes is None or total <= most_bytes):
+                break
+            goes[number] = each
+            total -= each.bytes
+        if not goes and not _maps_due(facts, now_ns):
+            return 0
+        self._note(goes)
+        maps, noted = self._known_maps(facts), noted_segments(self._directory)
+        before = None if facts.dropped is None else dict(facts.dropped)
+        try:
+            if goes:
+                _count(facts, goes)
+            spent = self._old_maps(facts, goes, maps, noted, now_ns)
+            facts.write(self._directory)
+        except (OSError, ResultsError):
+            facts.dropped = before
+            raise
+        for number in goes:
+            del held[number]
+        self._spent = spent
+        self._remove(facts)
+        return len(goes)
+
+    def _remove(self, facts: Facts) -> None:
+        """Remove what `facts` say is gone. What is refused is tried again the next time."""
+        maps, spent = self._known_maps(facts), self._spent or []
+        while spent:
+            _remove_maps(self._directory, spent[0])
+            maps.pop(spent.pop(0), None)
+        finish_dropping(self._directory, facts, maps, self._shrinks)
+        self._spent = None
+
+    def _look(self, facts: Facts, halves: Collection[int], monotonic: float) -> dict[int, _Held]:
+        """Segments that are there: those that are new are looked at, and those again that were half sealed or could not be read."""
+        there = {number for kind in KINDS for number in sealed_numbers(self._directory / kind) if number > facts.dropped_through}
+        again = {number: self._held[number].seen for number in self._unsure & self._held.keys()}
+        for number in self._held.keys() - (there - self._unsure):
+            del self._held[number]
+        unsure = set(halves)
+        new: dict[int, _Held] = {}
+        for kind in KINDS:
+            for number, _, each in sealed_facts(self._directory, kind, facts.dropped_through, self._held.keys()):
+                if "damaged" in each:
+                    unsure.add(number)
+                so_far = new.get(number, _Held(0, None, {}, False, again.get(number, monotonic if self._looked else -math.inf)))
+                events = so_far.events
+                if kind == "events":
+                    events = {source: int(counts["events"]) for source, counts in each["sources"].items()}
+                last = max((at for at in (so_far.last_ns, each["last_ns"]) if at is not None), default=None)
+                new[number] = _Held(so_far.bytes + int(each["bytes"]), last, events, so_far.mapped or "offset_width" in each, so_far.seen)
+        self._held |= new
+        self._unsure, self._looked = frozenset(unsure), True
+        return self._held
+
+    def _note(self, goes: Mapping[int, _Held]) -> None:
+        """What a map is of is told by the line alone, once its segment is gone."""
+        noted = noted_segments(self._directory)
+        missing = {number for number, each in goes.items() if each.mapped and number not in noted}
+        if missing:
+            for number, _, each in sealed_facts(self._directory, "events", min(missing) - 1):
+                if number in missing:
+                    with telling(self._directory / SEGMENTS, "add a line"):
+                        note_segment(self._directory, number, each)
+
+    def _known_maps(self, facts: Facts) -> dict[int, _Map]:
+        """Default maps of segments that are gone, ascending. What a kill left of some, which answers nothing, is removed."""
+        if self._maps is None:
+            noted, whole = noted_segments(self._directory), set(sealed_numbers(self._directory / MAPS / MAP_NAMES[0]))
+            known: dict[int, _Map] = {}
+            for number in sorted(_numbers_of_maps(self._directory, facts)):
+                found = _map(self._directory, number, noted) if number in whole else None
+                if found is not None:
+                    known[number] = found
+                elif not _says_nothing(self._directory, noted):
+                    _remove_maps(self._directory, number)
+            self._maps = known
+        return self._maps
+
+    def _old_maps(self, facts: Facts, goes: Mapping[int, _Held], maps: dict[int, _Map],
+                  noted: Mapping[int, Mapping[str, Any]], now_ns: int) -> list[int]:
+        """Segments whose maps are to go, which `facts` then say: those beyond the limits, the oldest first. Takes in those of segments
+        that go now."""
+        most_bytes, most_age = map_limits(facts)
+        useless = []
+        for number in goes:
+            found = _map(self._directory, number, noted)
+            if found is not None:
+                maps[number] = found
+            elif not _says_nothing(self._directory, noted):
+                useless.append(number)
+        total, last, spent = sum(each.bytes for each in maps.values()), 0, []
+        first: int | None = None
+        for number, each in maps.items():
+            old = most_age is not None and each.last_ns < now_ns - most_age * 1_000_000_000
+            if not old and (most_bytes is None or total <= most_bytes):
+                first = each.first_ns
+                break
+            spent.append(number)
+            total, last = total - each.bytes, max(last, each.last_ns)
+        assert facts.dropped is not None
+        if spent:
+            facts.dropped["maps_until_ns"] = max(facts.dropped.get("maps_until_ns", 0), last)
+        facts.dropped["maps_from_ns"] = first
+        return [*useless, *spent]
+
+
+def _count(facts: Facts, goes: Mapping[int, _Held]) -> None:
+    """Add segments that go to what `facts` say is dropped."""
+    before = facts.dropped or {"segments": 0, "events": {}, "bytes": 0, "until_ns": None}
+    events = dict(before["events"])
+    for each in goes.values():
+        for source, count in each.events.items():
+            events[source] = events.get(source, 0) + count
+    times = [at for at in (before["until_ns"], *(each.last_ns for each in goes.values())) if at is not None]
+    facts.dropped = {**before, "through": max(goes), "until_ns": max(times, default=None), "segments": before["segments"] + len(goes),
+                     "events": events, "bytes": before["bytes"] + sum(each.bytes for each in goes.values())}
+
+
+def map_limits(facts: Facts) -> tuple[int | None, int | None]:
+    """(bytes, seconds) up to which default maps of segments that are gone are kept; None for no limit."""
+    most_bytes, most_age = facts.retention.get("bytes"), facts.retention.get("age_s")
+    share = None if most_bytes is None else max(most_bytes // MAP_SHARE, LEAST_MAP_BYTES)
+    age = None if most_age is None else max(most_age, MAP_AGE_S)
+    return facts.retention.get("maps_bytes", share), facts.retention.get("maps_age_s", age)
+
+
+def _maps_due(facts: Facts, now_ns: int) -> bool:
+    """Whether the oldest map of those that are left is too old, as far as `facts` tell."""
+    first, age = (facts.dropped or {}).get("maps_from_ns"), map_limits(facts)[1]
+    return first is not None and age is not None and bool(first < now_ns - age * 1_000_000_000)
+
+
+def _numbers_of_maps(directory: Path, facts: Facts) -> set[int]:
+    """Segments that are gone and have a map."""
+    return {number for name in MAP_NAMES for number in sealed_numbers(directory / MAPS / name) if number <= facts.dropped_through}
+
+
+def _map(directory: Path, number: int, noted: Mapping[int, Mapping[str, Any]]) -> _Map | None:
+    """Default maps of a segment that is gone; None where they answer nothing: without a line, or the one by latency."""
+    line = noted.get(number, {})
+    if line.get("last_ns") is None or not map_file(directory, number, MAP_NAMES[0]).exists():
+        return None
+    return _Map(line.get("maps") or _map_bytes(directory, number), int(line["first_ns"]), int(line["last_ns"]))
+
+
+def _says_nothing(directory: Path, noted: Mapping[int, Mapping[str, Any]]) -> bool:
+    """Whether the file of lines is there without one that holds: no reason to remove all maps."""
+    return not noted and (directory / SEGMENTS).exists()
+
+
+def _map_bytes(directory: Path, number: int) -> int:
+    paths = [map_file(directory, number, name) for name in MAP_NAMES]
+    return sum(path.stat().st_size for path in paths if path.exists())
+
+
+def _remove_maps(directory: Path, number: int) -> None:
+    """The one by latency first: without it the others count no more."""
+    with telling(directory, "remove old maps"):
+        for name in MAP_NAMES:
+            map_file(directory, number, name).unlink(missing_ok=True)
+
+
+def finish_dropping(directory: Path, facts: Facts, maps: Collection[int] | None = None,
+                    shrinks: Callable[[str], None] = lambda _: None) -> None:
+    """Remove the files of segments that `facts` say are dropped; after a kill some may be left. The lines of those are shortened as long
+    as there are maps, then removed.
+
+    `maps`: numbers of such segments that have maps, None where they are to be looked for. `shrinks`: see `Retention`.
+    """
+    for kind in KINDS:
+        for number in sealed_numbers(directory / kind):
+            if number <= facts.dropped_through:
+                with telling(directory, "remove an old segment"):
+                    sealed_file(directory, number, kind).unlink(missing_ok=True)
+    noted = noted_segments(directory)
+    live = {number: line for number, line in noted.items() if number > facts.dropped_through}
+    if len(noted) <= 2 * len(live) + STALE:
+        return
+    mapped = _numbers_of_maps(directory, facts) if maps is None else maps
+    short = sum(1 for number in mapped if "maps" in noted.get(number, {}))
+    if len(noted) - short > 2 * len(live) + STALE:
+        old = [_shortened(directory, number, noted[number]) for number in sorted(noted.keys() & set(mapped))]
+        shrinks(SEGMENTS)
+        with telling(directory / SEGMENTS, "shorten it"), replacing(directory / SEGMENTS) as temporary:
+            temporary.write_text("".join(f"{line_of(line)}\n" for line in [*old, *live.values()]), encoding="utf-8")
+
+
+def _shortened(directory: Path, number: int, line: Mapping[str, Any]) -> dict[str, Any]:
+    """What the maps of a segment that is gone need to be read: number, span, sources, width of offsets, and their bytes."""
+    return {"number": number, **{name: line.get(name) for name in ("first_ns", "last_ns", "offset_width")},
+            "sources": {source: {} for source in line.get("sources", {})}, "maps": line.get("maps") or _map_bytes(directory, number),
+            **{name: {each: held.get(each) for each in MAP_NAMES} for name in ("bytes", "digests")
+               if isinstance(held := line.get(name), dict)}}
+
+
+def drop_label(directory: Path, facts: Facts, label: str) -> int:
+    """Remove the sealed segments of a label with their maps. Returns how many."""
+    numbers = [number for number, _, each in sealed_facts(directory, "events", facts.dropped_through) if each.get("label") == label]
+    for number in numbers:
+        with telling(directory, "remove a segment"):
+            note_dropped(directory, number)
+            for name in MAP_NAMES:
+                map_file(directory, number, name).unlink(missing_ok=True)
+            for kind in KINDS:
+                sealed_file(directory, number, kind).unlink(missing_ok=True)
+    return len(numbers)

@@ -1,0 +1,403 @@
+"""The one writer of a recording: batches go to hot files at once, which are sealed by age, by size and at cuts."""
+
+from __future__ import annotations
+
+import math
+import os
+import stat
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Literal
+
+import pyarrow as pa
+
+from ...clock import Clock, SystemClock
+from ...errors import ResultsError
+from ..base.layout import GROWING, KINDS, MARKS, PROCESSES, Kind, hot_file, is_recording, remove_temporary, telling
+from ..base.lines import append_line
+from ..base.lock import LOCK, changed, take_lock, tell, told
+from ..base.loss_log import LossLog, damage
+from ..base.metadata import Begun, ClockKind, Facts, read_facts
+from ..base.schema import schema_of
+from ..base.sessions import Sessions
+from ..segments.hot import HotLog, last_ns, read_hot
+from ..segments.segments import write_segment
+from .recovery import highest_number, note_damage, recover
+from .retention import Retention, drop_label, finish_dropping
+
+SEAL_S = 60.0
+SEAL_BYTES = 64 * 2**20
+SEAL_ROWS = 2**20
+"""What is hot is sealed when it is that old, or one file of it is that large."""
+
+DROP_S = RETRY_S = 10.0
+"""Between seals, retention is looked at that often; what could not be sealed is tried again after that."""
+
+LOSS_KINDS = ("overrun", "damaged", "unpaired", "missed", "unknown-name", "gap")
+"""overrun: the tracer had no room. damaged: could not be read. unpaired: a start without completion, or the reverse. missed: a
+reading of counters that was due. unknown-name: an event whose name was not found. gap: nothing was recorded at all."""
+
+
+class PutOffError(ResultsError):
+    """The disk refused to seal or to drop what is due. It is tried again by itself; nothing is lost."""
+
+
+@dataclass
+class _Retired:
+    """Hot files of one number that take no more. `sealed`: whether their segment is written, so that they are only to be removed, and
+    `losses` to be noted."""
+
+    number: int
+    logs: dict[Kind, HotLog]
+    sealed: bool = False
+    losses: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+def keep_private(directory: Path) -> None:
+    """Let nobody but its owner into a directory that is one's own."""
+    with telling(directory, "keep it from other users"):
+        status = directory.stat()
+        if status.st_uid == os.geteuid() and status.st_mode & 0o077:
+            directory.chmod(stat.S_IMODE(status.st_mode) & ~0o077)
+
+
+class RecordingWriter:
+    """Writes a recording; made by `create` or `reopen`, ended by `close`, or used as a context manager.
+
+    Its methods may be called from several threads. Those that write raise ResultsError where the disk refuses; what was kept
+    before stays readable, and the next call tries again. What is due is told by a clock that nobody sets; what is old, by the times
+    that come.
+    """
+
+    def __init__(self, directory: Path, facts: Facts, lock: IO[str], system: Clock, number: int) -> None:
+        """Not to be called from outside."""
+        self.directory, self.facts = directory, facts
+        self._lock, self._system, self._next = lock, system, number
+        self._guard = threading.RLock()
+        self._number = 0
+        self._logs: dict[Kind, HotLog] = {}
+        self._retired: list[_Retired] = []
+        self._losses: dict[str, int] = {}
+        self._sizes: dict[str, int] = {}
+        self._lost = LossLog(directory, self._shrinks)
+        self._since = math.inf
+        self._failed = self._dropped = -math.inf
+        self._retention = Retention(directory, self._shrinks)
+        self._sessions = Sessions(facts)
+        self._untold = False
+
+    @classmethod
+    def create(cls, path: Path, *, host: str, clock: ClockKind, origin: Mapping[str, Any], sources: Mapping[str, Any] | None = None,
+               retention: Mapping[str, int | None] | None = None, live: bool | None = None, begun: Begun | None = None,
+               system: Clock | None = None, mode: int = 0o700) -> RecordingWriter:
+        """A new recording in an empty or absent directory.
+
+        Args:
+            clock: what times mean: "realtime" or "trace". origin: its kind ("record", "import", "run") and what else is known.
+            retention: limits `bytes` and `age_s` beyond which the oldest segments go.
+            live: whether something is recorded while time passes, so that time without a writer is a gap. Default: by the origin.
+            begun: when that began; default: now. mode: of the directory: what is in it tells names of files and command lines.
+        ResultsError where there is a recording already, something else, or no permission.
+        """
+        system = system or SystemClock()
+        if is_recording(path):
+            raise ResultsError("holds a recording already", where=path, hint="choose another directory, or add to it by recording there")
+        with telling(path, "make a recording here"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=mode, exist_ok=True)
+            if any(each.name != LOCK for each in path.iterdir()):
+                raise ResultsError("is not empty and holds no recording", where=path, hint="choose another directory")
+        facts = Facts(host, clock, dict(origin), dict(sources or {}), {"bytes": None, "age_s": None, **(retention or {})})
+        return cls._begin(path, facts, take_lock(path), system, 1, origin.get("kind") == "record" if live is None else live,
+                          begun or _now(system))
+
+    @classmethod
+    def reopen(cls, path: Path, *, sources: Mapping[str, Any] | None = None, retention: Mapping[str, int | None] | None = None,
+               live: bool | None = None, begun: Begun | None = None, system: Clock | None = None) -> RecordingWriter:
+        """Go on with a recording, after its last writer was closed or killed.
+
+        What a killed one left hot is sealed up to the first batch that is torn, and the time since is noted as a gap.
+        `sources` and `retention` replace what was said of them; `begun`: see `create`. ResultsError where it is being written, or is none.
+        """
+        system = system or SystemClock()
+        begun = begun or _now(system)
+        read_facts(path)
+        lock = take_lock(path)
+        try:
+            facts = read_facts(path)
+            remove_temporary(path)
+            note_damage(path)
+            finish_dropping(path, facts)
+            recover(path, facts, told(lock.fileno()) or changed(lock.fileno()) or 0, begun.from_ns)
+            facts.sources |= sources or {}
+            facts.retention |= retention or {}
+            return cls._begin(path, facts, lock, system, highest_number(path) + 1,
+                              facts.origin.get("kind") == "record" if live is None else live, begun)
+        except BaseException:
+            lock.close()
+            raise
+
+    @classmethod
+    def _begin(cls, path: Path, facts: Facts, lock: IO[str], system: Clock, number: int, live: bool, begun: Begun) -> RecordingWriter:
+        try:
+            if live and facts.clock == "realtime":
+                facts.sessions.append(begun.session())
+            facts.write(path)
+            lock.truncate(0)
+            tell(lock, None)
+            writer = cls(path, facts, lock, system, number)
+            writer._tell_lock()
+            return writer
+        except BaseException:
+            lock.close()
+            raise
+
+    def append_events(self, batch: pa.RecordBatch) -> None:
+        """Keep events (columns of `schema.EVENTS`). They survive a kill as soon as this returns."""
+        self._append("events", batch)
+
+    def append_samples(self, batch: pa.RecordBatch) -> None:
+        """Keep samples (columns of `schema.SAMPLES`)."""
+        self._append("samples", batch)
+
+    def append_segment(self, events: Sequence[pa.RecordBatch], *, label: str | None = None) -> int:
+        """Seal events at once, beside what is hot: for files, which can be read again after a kill. Returns its number.
+
+        `label` names what they belong to, so that `drop` can take them away.
+        """
+        with self._guard:
+            number = self._take_number()
+            write_segment(self.directory, number, events, (), {}, label)
+            return number
+
+    def describe(self, source: str, facts: Mapping[str, Any]) -> None:
+        """What is known of a source, in `recording.json`."""
+        with self._guard:
+            self.facts.sources[source] = {**self.facts.sources.get(source, {}), **facts}
+            self._tell_facts()
+
+    def connect(self, origin: Mapping[str, Any], session: Mapping[str, int]) -> None:
+        """How what is recorded is reached from now on, in `recording.json`: of its `connection`, and of the session that goes on."""
+        with self._guard:
+            self.facts.origin["connection"] = dict(origin)
+            self.facts.sessions[-1].update(session)
+            self._tell_facts()
+
+    def loss(self, kind: str, source: str, from_ns: int | None, until_ns: int | None, count: int | None, words: str | None = None) -> None:
+        """Note what was lost: how much (None: nobody knows), when (None: at no known time), of which source ("": of all). A gap is noted
+        when it begins, without an end, and again when it is over, so that it is known whatever happens meanwhile."""
+        if kind not in LOSS_KINDS:
+            raise ValueError(f"no loss is called {kind}")
+        with self._guard:
+            if kind != "gap" or until_ns is not None:
+                self._losses[source] = self._losses.get(source, 0) + (count or 1)
+            self._lost.add({"source": source, "kind": kind, "from_ns": from_ns, "until_ns": until_ns, "count": count,
+                            **({"words": words} if words else {})}, self.facts.dropped)
+
+    def mark(self, label: str, from_ns: int, until_ns: int | None, kind: Literal["run", "user"] = "user", link: str | None = None,
+             facts: Mapping[str, Any] | None = None) -> None:
+        """Name a span of time; `link` leads to what it is (a run's folder)."""
+        with self._guard:
+            self._line(MARKS, {"label": label, "from_ns": from_ns, "until_ns": until_ns, "kind": kind,
+                               **({"link": link} if link else {}), **({"facts": dict(facts)} if facts else {})}, durable=True)
+
+    def process(self, pid: int, process: str, command: str, first_ns: int) -> None:
+        """Note a process: its name, as events bear it, its command line, and when it was first seen."""
+        with self._guard:
+            self._line(PROCESSES, {"pid": pid, "process": process, "command": command, "first_ns": first_ns})
+
+    def seal(self) -> None:
+        """A cut: what is hot becomes a sealed segment now. Where that fails the hot files stay, and nothing is lost."""
+        with self._guard:
+            self._seal_all()
+            self._drop_old()
+
+    def tick(self, now_ns: int) -> None:
+        """Say that everything up to `now_ns` is there, about once a second: seals what is old or large, drops what retention no longer
+        allows. PutOffError where that fails."""
+        with self._guard:
+            self._sessions.told_ns = now_ns
+            # tells readers, and the next writer, should this one be killed, until when it lived; a second later it is said again
+            self._tell_lock()
+            passed = self._system.monotonic()
+            again = self._retired and passed - self._failed >= RETRY_S
+            try:
+                if again or self._full() or passed - self._since >= SEAL_S:
+                    self.seal()
+                elif passed - self._dropped >= DROP_S:
+                    self._drop_old()
+                if self._untold:
+                    self._write_facts()
+            except ResultsError as error:
+                raise PutOffError(error.message, where=error.where, hint=error.hint) from error
+
+    def renew(self, begun: Begun) -> None:
+        """Say that what is recorded began anew: where the clock was set since, the session ends with what came, and another begins."""
+        with self._guard:
+            if not self._sessions.is_set(begun):
+                return
+            # what is refused now is tried again by `tick`
+            with suppress(ResultsError):
+                self._seal_all()
+            self._sessions.end()
+            self._sessions.begin(begun)
+            self._tell_facts()
+
+    def drop(self, label: str) -> int:
+        """Remove the sealed segments of a label, as a run does that is ingested again. Returns how many there were."""
+        with self._guard:
+            return drop_label(self.directory, self.facts, label)
+
+    def close(self) -> None:
+        """Seal what is hot, end the session, let go of the lock. Where sealing fails, what is hot stays for the next writer."""
+        with self._guard:
+            if self._lock.closed:
+                return
+            now = self._system.realtime_ns()
+            try:
+                self._seal_all()
+                if self._sessions.end(now) or self._untold:
+                    self._write_facts()
+                # what is too much and can't be dropped now, the next writer drops
+                with suppress(ResultsError):
+                    self._drop_old()
+            finally:
+                self._tell_lock()
+                self._lock.close()
+
+    def __enter__(self) -> RecordingWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self.close()
+        except ResultsError:
+            if error is None:
+                raise
+
+    def _append(self, kind: Kind, batch: pa.RecordBatch) -> None:
+        schema = schema_of(kind)
+        if not batch.schema.equals(schema):
+            raise ValueError(f"a batch of {kind} has other columns than the schema")
+        if not batch.num_rows:
+            return
+        with self._guard:
+            if self._full():
+                # one that fails is tried again, and told, by `tick`; a new hot file takes more meanwhile
+                with suppress(ResultsError):
+                    self.seal()
+            log = self._logs.get(kind)
+            if log is not None and log.broken:
+                self._retire()
+                log = None
+            with telling(self.directory, f"keep {kind}"):
+                if log is None:
+                    if not self._logs:
+                        self._number = self._take_number()
+                    log = self._logs[kind] = HotLog(hot_file(self.directory, self._number, kind), schema)
+                log.append(batch)
+            self._since = min(self._since, self._system.monotonic())
+            if self._sessions.reach(batch):
+                self._tell_facts()
+
+    def _tell_lock(self, shrinks: str = "") -> None:
+        """Tell readers, and the next writer, should this one be killed, until when it lived and how long its files were.
+
+        `shrinks`: one that becomes shorter, of which nothing is told."""
+        for name in GROWING:
+            with suppress(OSError):
+                self._sizes[name] = max(self._sizes.get(name, 0), (self.directory / name).stat().st_size)
+        hot = {str(log.path.relative_to(self.directory)): log.bytes
+               for logs in (self._logs, *(each.logs for each in self._retired if not each.sealed)) for log in logs.values()}
+        # where the disk refuses, a second later it is said again
+        with suppress(OSError):
+            tell(self._lock, self._sessions.told_ns, {name: size for name, size in (*self._sizes.items(), *hot.items()) if name != shrinks})
+
+    def _shrinks(self, name: str) -> None:
+        """A file becomes shorter: until it has, nobody takes it for damaged."""
+        self._tell_lock(name)
+        self._sizes.pop(name, None)
+
+    def _tell_facts(self) -> None:
+        """Have the facts written: now, or where the disk refuses, by a later `tick`, at the latest when the recording is closed."""
+        self._untold = True
+        with suppress(ResultsError):
+            self._write_facts()
+
+    def _write_facts(self) -> None:
+        self.facts.write(self.directory)
+        self._untold = False
+
+    def _full(self) -> bool:
+        return any(log.bytes >= SEAL_BYTES or log.rows >= SEAL_ROWS for log in self._logs.values())
+
+    def _take_number(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _retire(self) -> None:
+        """Take no more into the present hot files."""
+        if self._logs:
+            for log in self._logs.values():
+                log.close()
+            self._retired.append(_Retired(self._number, self._logs))
+            self._logs, self._since = {}, math.inf
+
+    def _seal_all(self) -> None:
+        self._retire()
+        while self._retired:
+            try:
+                self._seal_one(self._retired[0])
+            except ResultsError:
+                self._failed = self._system.monotonic()
+                raise
+            del self._retired[0]
+            self._tell_lock()
+        # a minute of events takes a hundred MiB to seal, which would stay with the process
+        pa.default_memory_pool().release_unused()
+
+    def _seal_one(self, retired: _Retired) -> None:
+        logs = retired.logs
+        if not retired.sealed:
+            batches = {kind: self._read_back(logs.get(kind)) for kind in KINDS}
+            write_segment(self.directory, retired.number, batches["events"], batches["samples"], self._losses)
+            retired.sealed, self._losses = True, {}
+            for kind, log in logs.items():
+                rows = log.rows - sum(each.num_rows for each in batches[kind])
+                if rows > 0:
+                    words = f"hot {kind} {retired.number:06} were damaged before they were sealed"
+                    retired.losses.append(damage(kind, last_ns(batches[kind]), self._sessions.told_ns, rows, words))
+        for log in logs.values():
+            with telling(log.path, "remove what was sealed"):
+                log.path.unlink(missing_ok=True)
+        while retired.losses:
+            self._lost.add(retired.losses[0], self.facts.dropped)
+            del retired.losses[0]
+
+    def _read_back(self, log: HotLog | None) -> list[pa.RecordBatch]:
+        if log is None or not log.rows:
+            return []
+        with telling(log.path, "read what was recorded"):
+            try:
+                return read_hot(log.path, log.schema).batches
+            except FileNotFoundError:
+                return []
+
+    def _drop_old(self) -> None:
+        self._dropped = self._system.monotonic()
+        told_ns = self._sessions.told_ns
+        now_ns = self._system.realtime_ns() if told_ns is None else told_ns
+        self._retention.apply(self.facts, now_ns, [each.number for each in self._retired], self._dropped)
+
+    def _line(self, name: str, data: Mapping[str, Any], durable: bool = False) -> None:
+        with telling(self.directory / name, "add a line"):
+            append_line(self.directory / name, data, durable=durable)
+
+
+def _now(system: Clock) -> Begun:
+    now = system.realtime_ns()
+    return Begun(now, round(system.monotonic() * 1e9), now)

@@ -1,0 +1,1 @@
+"""The documents that the report's pages are given."""

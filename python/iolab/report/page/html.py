@@ -1,0 +1,124 @@
+"""One HTML file from the bundle and the two documents: nothing in it can load anything, and only its own script runs."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from html import escape
+from importlib import resources
+
+from ...errors import IolabError
+from ...heatmap import words
+from ..model.map_payload import Maps, RunMap
+from ..model.payload import Details, Model, Payload
+from ..model.profile_payload import Profiles
+
+ICON = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
+    "%3Cpath d='M2 13V9h3v4zm4.5 0V3h3v10zM11 13V6h3v7z' fill='%230072b2'/%3E%3C/svg%3E"
+)
+"""Three bars; inside the file, so that no browser asks for another."""
+
+
+def render(payload: Payload, details: Details, maps: Maps | None = None, profiles: Profiles | None = None) -> str:
+    """The whole page. Raises IolabError where the page's script has not been built."""
+    documents: dict[str, Model] = {"iolab-report": payload, "iolab-details": details}
+    if maps is not None:
+        documents["iolab-maps"] = maps
+    if profiles is not None:
+        documents["iolab-profiles"] = profiles
+    return page("report", payload.title, payload.generator, documents, _without_script(payload, maps, profiles))
+
+
+def page(bundle: str, title: str, generator: str, documents: Mapping[str, Model], without_script: str) -> str:
+    """A page of one of the built bundles ("report", "heatmap") with its documents, and what stands there without scripts."""
+    return standing(bundle, title, generator, [_embedded(name, document) for name, document in documents.items()], without_script)
+
+
+def standing(bundle: str, title: str, generator: str, elements: Sequence[str], without_script: str) -> str:
+    """A page of a built bundle with elements that hold its documents. Raises IolabError where it has not been built."""
+    script, style = bundle_file(f"{bundle}.js"), bundle_file(f"{bundle}.css")
+    if "</script" in script.lower() or "</style" in style.lower():
+        raise IolabError(
+            "the page's script can't stand inside a page", where="report/static", hint="make setup builds it anew"
+        )
+    # The script is allowed by its hash alone, so that markup that slipped into the page could run nothing.
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{allowed}'; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="referrer" content="no-referrer">',
+            f'<meta name="generator" content="{escape(generator)}">',
+            f"<title>{escape(title)}</title>",
+            f'<link rel="icon" href="{ICON}">',
+            f"<style>{style}</style>",
+            "</head>",
+            "<body>",
+            '<div id="app"></div>',
+            f"<noscript>{without_script}</noscript>",
+            *elements,
+            f"<script>{script}</script>",
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+@cache
+def bundle_file(name: str) -> str:
+    """A file of the built page, read once: later it may not be allowed. IolabError where it is not there."""
+    file = resources.files("iolab.report") / "static" / name
+    try:
+        return file.read_text("utf-8")
+    except OSError:
+        raise IolabError("the report's page has not been built", where=str(file), hint="run make setup in the clone") from None
+
+
+def json_element(name: str, text: str) -> str:
+    """A document as JSON: no letter of it can end the element or start a tag."""
+    return f'<script type="application/json" id="{name}">{text.replace("<", chr(92) + "u003c")}</script>'
+
+
+def packed(document: Model) -> str:
+    """A document as gzip in base64: no letter of it can end a script element or start a tag."""
+    return base64.b64encode(gzip.compress(document.model_dump_json().encode(), 9, mtime=0)).decode()
+
+
+def _embedded(name: str, document: Model) -> str:
+    return f'<script type="application/gzip;base64" id="{name}">{packed(document)}</script>'
+
+
+def _without_script(payload: Payload, maps: Maps | None, profiles: Profiles | None) -> str:
+    """Title and summary for readers whose browser runs no scripts."""
+    parts = [f"<main><h1>{escape(payload.title)}</h1><p>Tables and charts need JavaScript; this is the summary.</p>"]
+    for part in payload.summary:
+        items = "".join(f"<li>{escape(sentence.text)}</li>" for sentence in part.sentences)
+        parts.append(f"<h2>{escape(part.title)}</h2><ul>{items}</ul>")
+    if maps is not None and maps.cells:
+        lines = dict.fromkeys(_map_line(payload, cell.title, part.of[place], each.events) for cell in maps.cells for part in cell.maps[:1]
+                              for place, each in enumerate(part.group.maps))
+        parts.append(f"<h2>Heat maps</h2><p>They need JavaScript; recorded were:</p><ul>{''.join(lines)}</ul>")
+    if profiles is not None and profiles.cells:
+        said = "".join(f"<li>{escape(f'{one.variant} {cell.title}'.strip())}: {escape(one.sampled)}; {escape(one.spent)}</li>"
+                       for cell in profiles.cells for one in cell.profiles)
+        parts.append(f"<h2>Profiles</h2><p>Flame graphs need JavaScript; sampled were:</p><ul>{said}</ul>")
+    return "".join([*parts, "</main>"])
+
+
+def _map_line(payload: Payload, cell: str, one: RunMap, events: int) -> str:
+    where = f", {cell}" if cell else ""
+    seen = " at the block layer" if one.seen == "block" else ""
+    return f"<li>run {escape(payload.runs.ids[one.run])} ({escape(one.variant + where)}): {escape(words.ios(events))}{seen}</li>"

@@ -1,0 +1,37 @@
+"""Sections that hold what was measured beside published numbers: the cells that both have, and whether they are ordered alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...charts.over_load import over_load
+from ...compare.compare import compare
+from ...compare.model import Comparison
+from ...compare.published import Published
+from ..model.datasets import Datasets
+from ..model.payload import Section
+from ..model.source import Source
+from .metric_sections import metric_section
+
+
+def beside_sections(results: Source, comparisons: Sequence[Comparison], published: Published, run_places: Mapping[str, int],
+                    datasets: Datasets) -> list[Section]:
+    """A section for each leading metric that was published too. UsageError where the cells can't be told to be the same."""
+    found = []
+    for comparison in comparisons:
+        name = comparison.metric.name
+        if name not in published.metrics():
+            continue
+        both = compare(published.beside(results.runs), name, baseline=comparison.baseline)
+        section = metric_section(both, run_places, datasets, charts=False)
+        said = [one.words(alone=len(comparison.variants) == 1) for one in published.agreements(results.runs, name)]
+        found.append(section.model_copy(update={
+            "name": f"beside.{name}", "title": f"Beside published numbers: {section.title}", "headline": True,
+            "lead": f"{published.about} {_sentence(said)} Other hardware, other years: it is the shape that can be compared.",
+            "notes": [], "charts": [datasets.chart(over_load(both))]}))
+    return found
+
+
+def _sentence(parts: Sequence[str]) -> str:
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."

@@ -1,0 +1,113 @@
+"""Per-second series of a run, packed for the page: scaled to a readable unit, rounded, on shared time bases."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import metrics
+from ...results.evidence.model import Series
+from ...units import readable_unit
+from ..model.payload import Line, Strip
+
+Floats = NDArray[np.float64]
+
+DIGITS = 4
+"""Significant digits of a drawn value: finer than a pixel, and a third of the bytes."""
+
+MOST_POINTS = 2000
+"""Readings of a line that are kept; of longer ones the lowest and highest per bucket."""
+
+_NAME = re.compile(r"(?P<base>[^\[\]]+)(?:\[(?P<device>.*)\])?")
+
+
+class TimeBases:
+    """The distinct time arrays of a report; most runs share one."""
+
+    def __init__(self) -> None:
+        self.times: list[list[float]] = []
+        self._places: dict[bytes, int] = {}
+
+    def place(self, time: Floats) -> int:
+        """Where this array stands among `times`, added if new."""
+        rounded = np.round(time, 3)
+        key = rounded.tobytes()
+        if key not in self._places:
+            self._places[key] = len(self.times)
+            self.times.append(
+                [int(second) if second == int(second) else float(second) for second in rounded.tolist()]
+            )
+        return self._places[key]
+
+
+def strips(series: Iterable[Series], bases: TimeBases) -> list[Strip]:
+    """A run's series by quantity, the load's own first, each quantity with its total and its devices in one unit.
+
+    Quantities that never left zero are left out, and `device.bw` where it only repeats the writes or the reads.
+    """
+    by_name: dict[str, list[tuple[str, Series]]] = {}
+    for one in series:
+        match = _NAME.fullmatch(one.name)
+        base, device = (match["base"], match["device"] or "") if match else (one.name, "")
+        if len(one.time) and np.any(np.nan_to_num(one.values) != 0):
+            by_name.setdefault(base, []).append((device, one))
+    if len({"device.read.bw", "device.write.bw"} & by_name.keys()) == 1:
+        by_name.pop("device.bw", None)
+    return [_strip(name, by_name[name], bases) for name in sorted(by_name, key=_order)]
+
+
+def without_devices(found: Sequence[Strip]) -> list[Strip]:
+    """Only sums and means over devices; a strip that had nothing else is gone."""
+    kept = [strip.model_copy(update={"lines": [line for line in strip.lines if not line.device]}) for strip in found]
+    return [strip for strip in kept if strip.lines]
+
+
+def _order(name: str) -> tuple[bool, tuple[int, str]]:
+    """The load's own first."""
+    return name.startswith(("device.", "zfs.", "vdev.", "host.")), metrics.sort_key(name)
+
+
+def _strip(name: str, members: Sequence[tuple[str, Series]], bases: TimeBases) -> Strip:
+    everything = np.concatenate([np.abs(one.values[np.isfinite(one.values)]) for _, one in members])
+    unit, scale = readable_unit([float(np.max(everything))] if everything.size else [], members[0][1].unit)
+    lines, longest = [], 0
+    for device, one in sorted(members, key=lambda member: (member[0] != "", member[0])):
+        time, values = thinned(one.time, one.values)
+        longest = max(longest, len(one.time) if len(time) < len(one.time) else 0)
+        lines.append(Line(device=device, time=bases.place(time), values=rounded(values / scale)))
+    note = f"{longest} readings, drawn as the lowest and highest of each stretch" if longest else ""
+    return Strip(name=name, title=_title(name), unit=unit, note=note, lines=lines)
+
+
+def thinned(time: Floats, values: Floats, most: int = MOST_POINTS) -> tuple[Floats, Floats]:
+    """At most `most` readings: all, or the lowest and the highest of equal stretches in their order. Gaps stay gaps."""
+    if len(time) <= most:
+        return time, values
+    kept: list[int] = []
+    for part in np.array_split(np.arange(len(time)), most // 2):
+        known = part[np.isfinite(values[part])]
+        chosen = known if len(known) else part[:1]
+        kept += sorted({int(chosen[np.argmin(values[chosen])]), int(chosen[np.argmax(values[chosen])])})
+    return time[kept], values[kept]
+
+
+def _title(name: str) -> str:
+    """The metric's words; `device.bw` is a series without a metric of its own."""
+    return "device throughput" if name == "device.bw" else metrics.of(name).title
+
+
+def rounded(values: Floats, digits: int = DIGITS) -> list[float | None]:
+    """Values at `digits` significant digits; whole numbers as integers (shorter in JSON), not finite ones as None."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        power = np.floor(np.log10(np.abs(values)))
+    places = np.where(np.isfinite(power), np.minimum(digits - 1 - power, 300), 0)  # beyond 300 a double overflows
+    factor = 10.0**places
+    short = np.round(values * factor) / factor
+    return [
+        None if not math.isfinite(value) else int(value) if value == int(value) else float(f"{value:.{digits}g}")
+        for value in short.tolist()
+    ]

@@ -1,0 +1,125 @@
+"""Heat maps of the runs that OpenZFS's own histograms watched: latency and size of I/Os at each vdev over time, and the waits for a
+transaction group. Columns are the readings' intervals, buckets powers of two: OpenZFS keeps no finer ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import FormatError
+from ...formats.core.tables import HostTable
+from ...formats.zfs.histograms import BITS, HistogramTable
+from ...heatmap.figure import Named
+from ...heatmap.model import View
+from ...recording.base.counts import HeatCounts, Y, merge
+from ...recording.base.grids import LogLinear
+from ...recording.read.breakdown import Dimension
+from ...registry import load
+from ...results.evidence.files import measured_files, read_file
+from ...results.evidence.model import Run
+from ...results.facts.series import cut
+from ..model.map_payload import CellMaps, RunMap
+from ..page.heatmap_page import group_of
+
+SECOND = 10**9
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A source's map: its title, what stands on y, and the queues that are added up, by the words for them."""
+
+    title: str
+    y: Y
+    queues: Mapping[str, tuple[str, ...]]
+
+
+_BOTH = ("sync_read", "sync_write", "async_read", "async_write", "scrub", "trim", "rebuild")
+KINDS = {
+    "zpool-latency": _Kind("Latency at each vdev, in queues and at the disk", "latency", {
+        "read": ("read.wait",), "write": ("write.wait",), "scrub": ("scrub.wait",), "trim": ("trim.wait",), "rebuild": ("rebuild.wait",)}),
+    "zpool-sizes": _Kind("Size at each vdev, after aggregation", "size", {
+        queue.replace("_", " "): (f"{queue}.alone", f"{queue}.merged") for queue in _BOTH}),
+    "dmu_tx_assign": _Kind("Wait of transactions for a group", "latency", {"": ("wait",)}),
+}
+
+
+def vdev_maps(runs: Sequence[tuple[int, Run]], notes: list[str]) -> list[CellMaps]:
+    """Maps of the runs of one cell, one for each kind that a run has; runs are given with their place in the payload."""
+    found = []
+    for kind, what in KINDS.items():
+        members = [(place, run, maps_of(run, kind, notes)) for place, run in runs]
+        maps = [named for _, _, named_maps in members for named in named_maps]
+        if maps:
+            group = group_of(View("log"), maps, percentiles=False, joined=1)
+            of = [RunMap(run=place, variant=run.variant, repetition=run.plan.repetition, seen="zfs")
+                  for place, run, named_maps in members for _ in named_maps]
+            found.append(CellMaps(of=of, group=group.model_copy(update={"title": what.title, "difference": False})))
+    return found
+
+
+def watched(run: Run) -> bool:
+    """Whether a run has the log of any of these sources."""
+    return any((run.evidence / f"{kind}.log").is_file() for kind in KINDS)
+
+
+def maps_of(run: Run, kind: str, notes: list[str]) -> list[Named]:
+    """A run's maps of one of `KINDS`, the pool's first, then each vdev's that had I/O; none without its log. What is damaged is noted."""
+    table, what = _table(run, kind, notes), KINDS[kind]
+    found: list[Named] = []
+    if table is None or table.ends_ns.size == 0:
+        return found
+    for owner in sorted({owner for owner, _ in table.histograms}, key=lambda owner: (owner != "pool", _natural(owner))):
+        parts = [(words, counts) for words, queues in what.queues.items()
+                 if (counts := _counts(table, owner, queues, what.y)) is not None]
+        if parts:
+            whole = merge([counts for _, counts in parts])
+            dimensions = [Dimension("queue", tuple(parts))] if len(parts) > 1 else []
+            who = "" if kind == "dmu_tx_assign" else f"{owner}, "
+            found.append(Named(f"{who}{run.variant} (run {run.id.partition('-')[0]})", whole, tuple(dimensions)))
+    return found
+
+
+def _table(run: Run, kind: str, notes: list[str]) -> HistogramTable | None:
+    path = run.evidence / f"{kind}.log"
+    if path not in measured_files(run.evidence):
+        return None
+    try:
+        table: HostTable = cut(load("format", kind)().read(read_file(run.evidence, path.name, run.plan.files), path.name), run.plan.window)
+    except (OSError, FormatError) as error:
+        notes.append(f"run {run.id}: {error}")
+        return None
+    return table if isinstance(table, HistogramTable) and table.time_ns is not None else None
+
+
+def _counts(table: HistogramTable, owner: str, queues: Iterable[str], y: Y) -> HeatCounts | None:
+    """I/Os of some queues of an owner by interval and bucket, those of the window; None where there were none."""
+    ends = table.ends_ns
+    inside = np.flatnonzero(np.isin(ends, table.time_ns))
+    step = round(table.interval * 10) * SECOND // 10 or round(table.interval * SECOND)  # readings are a little early or late
+    if not len(inside):
+        return None
+    first = int(ends[inside[0]]) - step
+    columns = np.maximum(np.rint((ends[inside] - first) / step).astype(np.int64) - 1, 0)
+    found: dict[tuple[int, int], int] = {}
+    for queue in queues:
+        counts = table.histograms.get((owner, queue))
+        if counts is None:
+            continue
+        for row, column in zip(inside, columns.tolist(), strict=True):
+            for index, count in zip(counts.indices.tolist(), counts.counts[row].tolist(), strict=True):
+                if count:
+                    found[column, index] = found.get((column, index), 0) + count
+    if not found:
+        return None
+    places = sorted(found)
+    return HeatCounts(
+        y=y, t0_ns=first, interval_ns=step, grid=LogLinear(BITS), column=np.array([column for column, _ in places], dtype=np.int64),
+        index=np.array([index for _, index in places], dtype=np.int64), count=np.array([found[place] for place in places], dtype=np.int64),
+        events=sum(found.values()))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]

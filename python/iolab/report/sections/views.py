@@ -1,0 +1,103 @@
+"""Views over more than one metric: throughput against latency with its knees, and the latency's whole distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...charts.book import throughput_for
+from ...charts.distributions import distributions, places
+from ...charts.hockey_stick import hockey_stick
+from ...charts.matrix import matrix
+from ...charts.model import Chart
+from ...charts.reference import Reference
+from ...compare.curve_model import Curves
+from ...compare.curves import curves
+from ...compare.model import Comparison
+from ...errors import UsageError
+from ..model.datasets import Datasets
+from ..model.payload import Section
+from ..model.source import Source
+from ..words.phrases import place_text
+from .curve_tables import equal_tables, knee_table
+
+OPERATIONS = ("write", "read", "mixed", "trim")
+
+
+def view_sections(
+    results: Source, comparisons: Sequence[Comparison], datasets: Datasets, references: Sequence[Reference] = ()
+) -> list[Section]:
+    """The views that these results allow; none where nothing rises in load or no histogram was kept."""
+    by_name = {comparison.metric.name: comparison for comparison in comparisons}
+    found = []
+    for operation in OPERATIONS:
+        latency = by_name.get(f"{operation}.lat.mean")
+        rate = by_name.get(f"{operation}.iops") or by_name.get(f"{operation}.bw")
+        if latency is not None and rate is not None:
+            throughput = by_name.get(f"{operation}.bw") or rate
+            found.append(_against_latency(results, operation, rate, latency, throughput, datasets, references))
+            found.append(_distribution(results, operation, rate, datasets))
+    return [section for section in found if section is not None]
+
+
+def _against_latency(
+    results: Source,
+    operation: str,
+    rate: Comparison,
+    latency: Comparison,
+    throughput: Comparison,
+    datasets: Datasets,
+    references: Sequence[Reference],
+) -> Section | None:
+    """Hockey stick, knees and equal-load tables; the matrix beside them."""
+    try:
+        shown = throughput_for(references, {rate.metric.name, throughput.metric.name})
+        found = curves(results.runs, operation=operation, throughput=shown, baseline=rate.baseline)
+    except UsageError:
+        return None
+    charts: list[Chart] = []
+    if _rises(found):
+        charts.append(hockey_stick(found, references))
+    charts.append(matrix(throughput, latency))
+    tables = [knee_table(found), *equal_tables(found)] if _rises(found) else []
+    fixed = place_text(list(found.fixed), tuple(found.fixed.values()))
+    return Section(
+        name=f"{operation}.throughput-latency",
+        title=f"{operation}: throughput against latency",
+        kind="view",
+        headline=True,
+        unit="",
+        better=None,
+        lead=f"{found.throughput.title} and {latency.metric.title} as {found.load} rises"
+        f"{f'; throughout: {fixed}' if fixed else ''}. Values between measured loads are interpolated, none is "
+        "extrapolated.",
+        notes=[],
+        footnotes=[],
+        tables=[table for table in tables if table.rows],
+        charts=[datasets.chart(chart) for chart in charts],
+    )
+
+
+def _rises(found: Curves) -> bool:
+    return any(len(curve.points) > 1 for curve in found.curves)
+
+
+def _distribution(results: Source, operation: str, rate: Comparison, datasets: Datasets) -> Section | None:
+    """Percentile curves of the places that are drawn, over all repetitions of each variant."""
+    charts = list(distributions(results, operation, rate))
+    if not charts:
+        return None
+    every = {(cell.table, cell.row, cell.col) for cell in rate.cells}
+    which = "every cell" if len(places(rate)) == len(every) else f"the highest {', '.join(rate.rows)} of each column"
+    return Section(
+        name=f"{operation}.percentiles",
+        title=f"{operation}: latency percentiles",
+        kind="view",
+        headline=True,
+        unit="",
+        better="lower",
+        lead=f"Counts of every repetition added, for {which}; intervals resample repetitions, not I/Os.",
+        notes=[],
+        footnotes=[],
+        tables=[],
+        charts=[datasets.chart(chart) for chart in charts],
+    )

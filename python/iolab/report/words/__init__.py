@@ -1,0 +1,1 @@
+"""Text of the report that is made from numbers."""

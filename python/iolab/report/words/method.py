@@ -1,0 +1,49 @@
+"""How numbers are judged, in short: the text at the end of every report. The long one is in `docs/method`."""
+
+from __future__ import annotations
+
+from ..model.payload import MethodPart
+
+METHOD = (
+    MethodPart(
+        id="verdicts",
+        title="Verdicts",
+        text=[
+            "Gates look at each run's evidence. The verdict is the worst of what they say, and it travels with the number.",
+            "INVALID runs enter no estimate, and their partner in the block leaves with them. SUSPECT runs enter and are "
+            "marked. UNJUDGED stands for published numbers, whose evidence is not here. Notes explain and take nothing away.",
+        ],
+    ),
+    MethodPart(
+        id="estimates",
+        title="Estimates and changes",
+        text=[
+            "A cell's value is the geometric mean over its runs (the arithmetic mean for shares and other metrics that are "
+            "compared by difference).",
+            "A change compares the runs of one block: logarithms of their ratio, averaged over blocks, so that drift "
+            "between blocks cancels.",
+            "A mean over a sweep uses only cells that are valid on both sides, and is never taken across columns.",
+        ],
+    ),
+    MethodPart(
+        id="tests",
+        title="Intervals and tests",
+        text=[
+            "Intervals are two-sided t intervals; the variance is pooled over the sweep where a homogeneity test allows it, "
+            "per cell otherwise.",
+            "q is the p value after Benjamini and Hochberg's correction over the sweep: of the changes that are called "
+            "decided at q ≤ 0.05, at most about one in twenty is expected to be false.",
+            "~ stands where the test did not decide. That is no proof of no change: the interval says which changes are "
+            "excluded, and “needs” says how many blocks would find a change of the size seen with 80 % power.",
+            "A single pair of runs has no interval and no test.",
+        ],
+    ),
+    MethodPart(
+        id="sources",
+        title="Where each number comes from",
+        text=[
+            "Open a run to see each value beside its file, its field and the number as the file has it. Latency is kept in "
+            "seconds, sizes in bytes and rates per second; tables choose a readable unit, the CSV of a chart is unrounded.",
+        ],
+    ),
+)

@@ -1,0 +1,80 @@
+"""Changes, counts and places as sentences and tables of the report write them, in step with `compare.render.words`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...compare.axes import level_text
+from ...compare.model import Change, Comparison, Key
+from ...compare.render.words import change_number, change_unit, factors_text, short
+from ...units import format_number, readable_unit
+
+MINUS = "−"
+SPACE = "\N{NO-BREAK SPACE}"
+"""Between a number and its unit, a factor and its level: what belongs together stays on one line."""
+
+
+def signed(number: float) -> str:
+    """A number that bears its sign: one place after the point, none from a thousand on. What rounds to zero bears none."""
+    text = f"{abs(number):.{1 if abs(number) < 1000 else 0}f}" if abs(number) < 10_000 else format_number(abs(number))
+    return text if not text.strip("0.") else f"{'+' if number > 0 else MINUS}{text}"
+
+
+def change_text(value: float, comparison: Comparison) -> str:
+    """`+62.3 %`, `−3.1 points`."""
+    return f"{signed(change_number(value, comparison))}{SPACE}{change_unit(comparison)}".rstrip()
+
+
+def change_interval_text(change: Change, comparison: Comparison) -> str:
+    """`[+58.0, +66.2]`, `[x 0.011, x 250]` for what reaches beyond tenfold, empty where there is no interval."""
+    if change.low is None or change.high is None:
+        return ""
+    if factors := factors_text(change, comparison):
+        return factors
+    return f"[{signed(change_number(change.low, comparison))}, {signed(change_number(change.high, comparison))}]"
+
+
+def change_with_interval(change: Change, comparison: Comparison) -> str:
+    """`+62.3 % [+58.0, +66.2]`; without an interval only the estimate."""
+    return f"{change_text(change.value, comparison)} {change_interval_text(change, comparison)}".rstrip()
+
+
+def value_interval_text(low: float | None, high: float | None, scale: float) -> str:
+    """`[58.0, 66.2]`, empty where there is no interval; as many digits as it takes to tell the ends apart, up to five."""
+    if low is None or high is None:
+        return ""
+    for digits in (3, 4, 5):
+        ends = [format_number(end / scale, digits) for end in (low, high)]
+        if ends[0] != ends[1]:
+            break
+    return f"[{ends[0]}, {ends[1]}]"
+
+
+def place_text(factors: Sequence[str], key: Key) -> str:
+    """`disks 8, media hdd`; empty without factors."""
+    return ", ".join(f"{name}{SPACE}{level_text(level)}" for name, level in zip(factors, key, strict=True))
+
+
+def key_text(key: Key) -> str:
+    """`8, hdd`: levels whose factors are named elsewhere."""
+    return ", ".join(level_text(level) for level in key)
+
+
+def size_text(number: float) -> str:
+    """`128 KiB`, `1.25 MiB`: three digits at most, no zeros at the end."""
+    symbol, scale = readable_unit([number], "B")
+    return f"{short(number / scale)} {symbol}"
+
+
+def count_text(number: int, one: str, many: str | None = None) -> str:
+    """`1 run`, `3 runs`."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def list_text(items: Sequence[str], most: int = 4) -> str:
+    """`a, b and c`; beyond `most` the rest is counted."""
+    if len(items) > most:
+        return f"{', '.join(items[:most])} and {len(items) - most} more"
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} and {items[-1]}"

@@ -1,0 +1,1 @@
+"""From evidence to observations and verdicts, for single runs, steps and windows."""

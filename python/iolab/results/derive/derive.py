@@ -1,0 +1,251 @@
+"""From evidence to numbers: the only road. Files of one run in, observations, verdict, series and histograms out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ... import registry
+from ...errors import FormatError
+from ...formats.core.tables import DeviceSamples, DeviceTable, FioLogTable, FioOutput, HostTable
+from ...formats.detect import detect
+from ...formats.fio.messages import NORMAL_OUTPUT, is_normal_output
+from ...verdict import Verdict
+from ..evidence.files import OWN_FILES, holds_numbers, measured_files, missing_files, read_environment, read_file, read_io_log
+from ..evidence.model import Derived, Observation, RunPlan
+from ..facts import device_choice, device_metrics, host_metrics, target_metrics
+from ..facts.load_series import load_series
+from ..facts.log_units import latency_scale
+from ..facts.run_facts import DamagedFile, Monitor, RunFacts
+from ..facts.series import count, cut, device_series
+from ..gates.base import judge
+from ..gates.stall import moved_series, stalls
+from . import fio_metrics
+from .sections import Section, entries_of, find_section, own_logs
+from .steps import pool_run
+
+_FINEST = "diskstats.log"
+"""The kernel's own counters are finer than what iostat prints of them: this file wins where both know a device."""
+
+
+_FIO_LOG = re.compile(r"_(bw|iops|lat|clat|slat)(?:\.\d+)?\.log$")
+
+
+@dataclass
+class _Read:
+    """Tables of a run's files, by kind, and the files that failed."""
+
+    fio: FioOutput | None = None
+    fio_file: str = ""
+    devices: dict[str, DeviceSamples] = field(default_factory=dict)
+    device_files: dict[str, str] = field(default_factory=dict)
+    host: dict[str, HostTable] = field(default_factory=dict)
+    host_files: dict[str, str] = field(default_factory=dict)
+    watched: list[tuple[str, str, DeviceSamples | HostTable]] = field(default_factory=list)
+    monitor_files: list[str] = field(default_factory=list)
+    logs: dict[str, FioLogTable] = field(default_factory=dict)
+    damaged: list[DamagedFile] = field(default_factory=list)
+    altered: list[DamagedFile] = field(default_factory=list)
+    assumptions: list[str] = field(default_factory=list)
+
+
+def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None = None) -> Derived:
+    """Everything that a run's evidence says.
+
+    Args:
+        run_dir: the run's directory; every file in it is tried by content.
+        plan: its `run.json`.
+        reference: environment of the first run on the same host, to which this one's is held.
+
+    A damaged file costs this run (INVALID, with the reason), never more; nothing here raises for bad evidence.
+    """
+    read = _read_all(run_dir, plan)
+    _fill_intervals(read, plan)
+    section = Section() if read.fio is None else find_section(read.fio, plan)
+    entries: tuple[int, ...] = ()
+    if read.fio is not None and section.chosen is not None:
+        entries = entries_of(read.fio, section.chosen)
+        plan = _keep_section(read, section, plan)
+    elif section.problem:
+        read.damaged.append(DamagedFile(read.fio_file, section.problem))
+        read.fio = None
+    apart = tuple(group.name for group in section.groups) if section.chosen is None and len(section.groups) > 1 else ()
+    every = {name: cut(samples, plan.window) for name, samples in read.devices.items()}
+    chosen = device_choice.choose(every, plan)
+    devices = chosen.counted
+    read.assumptions += chosen.notes
+    series = device_series(devices, plan.window, every)
+    scale, assumed = latency_scale(plan, read.fio, read.logs)
+    read.assumptions += [assumed] if assumed is not None else []
+    series.update(load_series(read.logs, plan.window, latency_scale=scale))
+    host = {kind: cut(table, plan.window) for kind, table in read.host.items()}
+    series.update(host_metrics.host_series(host, plan.window))
+    recorded = read_environment(run_dir, plan.files)
+    environment = {**({} if read.fio is None or read.fio.version is None else {"fio": read.fio.version}),
+                   **recorded.get("fingerprint", {})}
+    pooled = pool_run(read.fio.jobs, plan) if read.fio is not None and read.fio.jobs and not apart else None
+    facts = RunFacts(
+        plan=plan, fio=read.fio, fio_file=read.fio_file, pooled=pooled, sections=apart, entries=entries,
+        is_over_time=isinstance(plan.extra.get("steps"), list),
+        devices=devices, monitor_files=tuple(read.monitor_files), monitors=_monitors(read, plan),
+        host_busy=host_metrics.mean_busy(host), series=series, damaged=tuple(read.damaged),
+        environment=environment, reference=reference or {}, host=_host_numbers(recorded),
+        target=target_metrics.read_target(run_dir, plan.files), io_log=read_io_log(run_dir, plan.files), altered=tuple(read.altered))
+    verdict = Verdict.of(judge(facts))
+    observations = [*fio_metrics.observations(facts), *device_metrics.observations(devices, read.device_files, every),
+                    *_stall(facts, read), *host_metrics.observations(host, read.host_files), *target_metrics.observations(facts)]
+    return Derived(tuple(observations), verdict, tuple(series.values()), tuple(fio_metrics.histograms(facts)),
+                   tuple(dict.fromkeys(read.assumptions)), environment, facts.options)
+
+
+def _read_all(run_dir: Path, plan: RunPlan) -> _Read:
+    read = _Read()
+    normal: list[str] = []
+    missing = missing_files(run_dir, plan.files)
+    for own in sorted(OWN_FILES & (plan.files or {}).keys() - set(missing)):
+        try:
+            read_file(run_dir, own, plan.files)
+        except FormatError as error:
+            _note_altered(read, own, error.message)
+    for gone in missing:
+        _note_altered(read, gone, "it is missing")
+    for path in measured_files(run_dir):
+        try:
+            data = read_file(run_dir, path.name, plan.files)
+        except FormatError as error:
+            _note_altered(read, path.name, error.message, is_evidence=plan.files is None or path.name in plan.files)
+            continue
+        if not data and _may_be_empty(path.name, plan):
+            read.assumptions.append(f"{path.name} is empty: nothing was due in it")
+            continue
+        name = detect(data, path.name)
+        if name is None and is_normal_output(data):
+            normal.append(path.name)
+        if name is None:
+            continue
+        try:
+            table = registry.load("format", name)().read(data, path.name)
+        except FormatError as error:
+            read.damaged.append(DamagedFile(path.name, error.message))
+            continue
+        _take(read, path.name, table)
+    if normal and read.fio is None:
+        read.damaged.append(DamagedFile(normal[0], NORMAL_OUTPUT))
+    return read
+
+
+def _note_altered(read: _Read, file: str, reason: str, *, is_evidence: bool = True) -> None:
+    """A file that is another than the run left is not read. Where numbers may have come from it, the run has none that count."""
+    (read.damaged if is_evidence and holds_numbers(file) else read.altered).append(DamagedFile(file, reason))
+
+
+def _may_be_empty(file: str, plan: RunPlan) -> bool:
+    """A log of submissions by an engine that submits nothing, or any log over time of a load that may end within a second."""
+    match = _FIO_LOG.search(file)
+    return match is not None and (match[1] == "slat" or plan.extra.get("time_based") is False)
+
+
+def _take(read: _Read, file: str, table: Any) -> None:
+    if isinstance(table, FioOutput):
+        if read.fio is None:
+            read.fio, read.fio_file = table, file
+        else:
+            read.assumptions.append(f"{file} is left out: {read.fio_file} is the run's result")
+            return
+        read.assumptions += table.assumptions
+    elif isinstance(table, DeviceTable):
+        if not table.devices:
+            read.assumptions += [f"{file}: {text}" for text in table.assumptions]
+            return
+        read.monitor_files.append(file)
+        read.assumptions += table.assumptions
+        _note_damage(read, file, table)
+        for name, samples in table.devices.items():
+            read.watched.append((file, name, samples))
+            if read.device_files.get(name) != _FINEST:
+                read.devices[name] = samples
+                read.device_files[name] = file
+    elif isinstance(table, HostTable):
+        read.monitor_files.append(file)
+        _note_damage(read, file, table)
+        read.watched.append((file, table.kind, table))
+        read.host[table.kind] = table
+        read.host_files[table.kind] = file
+    elif isinstance(table, FioLogTable):
+        read.logs[file] = table
+
+
+def _keep_section(read: _Read, section: Section, plan: RunPlan) -> RunPlan:
+    """Leave in `read` what is the chosen section's; returns the plan with the section's own window, None where it isn't known.
+
+    What was sampled without a clock, or while no one knows which section ran, is nobody's observation.
+    """
+    assert read.fio is not None
+    assert section.chosen is not None
+    if not section.is_part:
+        return plan
+    window = section.chosen.window
+    own, unknown = own_logs(read.logs, read.fio, section)
+    if unknown:
+        read.assumptions.append(f"{_files(unknown)} left out: of which section of {read.fio_file} isn't known")
+    read.logs = {file: read.logs[file] for file in own}
+    read.fio = replace(read.fio, jobs=section.chosen.jobs, all_clients=None, end_ns=None if window is None else window[1])
+    read.assumptions += section.chosen.assumptions
+    loose = {file for file, _, samples in read.watched if window is None or samples.time_ns is None}
+    if loose:
+        read.assumptions.append(f"{_files(sorted(loose))} left out: when section '{section.chosen.name}' ran isn't known")
+        read.watched = [each for each in read.watched if each[0] not in loose]
+        read.devices = {name: samples for name, samples in read.devices.items() if read.device_files[name] not in loose}
+        read.host = {kind: table for kind, table in read.host.items() if read.host_files[kind] not in loose}
+    return replace(plan, window=window)
+
+
+def _files(names: Sequence[str]) -> str:
+    return f"{names[0]} is" if len(names) == 1 else f"{names[0]} and {len(names) - 1} more files are"
+
+
+def _fill_intervals(read: _Read, plan: RunPlan) -> None:
+    """Give the devices of files without time stamps the time between reports; those of runs made here have the source's own."""
+    if plan.extra.get("sources"):
+        return
+    lengths = device_choice.load_lengths(read.fio)
+    for place, (file, name, samples) in enumerate(read.watched):
+        if isinstance(samples, DeviceSamples) and not samples.has_interval:
+            filled, words = device_choice.with_interval(samples, lengths)
+            read.watched[place] = (file, name, filled)
+            if read.devices.get(name) is samples:
+                read.devices[name] = filled
+            read.assumptions.append(words)
+
+
+def _note_damage(read: _Read, file: str, table: DeviceTable | HostTable) -> None:
+    if table.damaged:
+        line, reason = table.damaged[0]
+        read.damaged.append(DamagedFile(file, f"line {line}: {reason} ({len(table.damaged)} such lines)"))
+
+
+def _monitors(read: _Read, plan: RunPlan) -> tuple[Monitor, ...]:
+    """What each monitor's file holds inside the window."""
+    made_here = bool(plan.extra.get("sources"))
+    return tuple(
+        Monitor(file, what, count(samples, plan.window),
+                None if isinstance(samples, DeviceSamples) and not samples.has_interval and not made_here else samples.interval)
+        for file, what, samples in read.watched)
+
+
+def _stall(facts: RunFacts, read: _Read) -> list[Observation]:
+    """`stall.seconds`: seconds in stalls of the series that the gate looks at; absent where nothing was watched."""
+    found = moved_series(facts)
+    if found is None or not len(found[0].values) or not (found[0].values > 0).any():
+        return []
+    seconds = sum((length for _, length in stalls(found[0])), 0.0)
+    file = next(iter(read.device_files.values() if found[0].name.startswith("device.") else read.logs), "")
+    return [Observation("stall.seconds", seconds, "s", file, found[0].name)]
+
+
+def _host_numbers(environment: Mapping[str, Any]) -> dict[str, float]:
+    facts = environment.get("facts", {})
+    return {name: float(facts[name]) for name in ("memory_bytes", "cpus") if isinstance(facts.get(name), int | float)}

@@ -1,0 +1,200 @@
+"""A load that rises within one run, step by step: what each step measured, as pseudo-runs that curves can be drawn of.
+
+A step's section of the job is either alone (a rate, a depth: one section takes over from the other), and then fio's own
+result of that section is the step's; or it adds to those before it (jobs, devices), and then the steps are told apart in
+the sections' logs over time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...errors import FormatError
+from ...formats.core.tables import FioJob, FioLogTable, FioOutput
+from ...formats.detect import detect
+from ...formats.fio.json_output import FioJson
+from ...formats.fio.log import FioLog
+from ...formats.fio.pool import pool_jobs
+from ...verdict import Verdict
+from ..evidence.files import measured_files, read_file
+from ..evidence.marks import Mark, read_marks
+from ..evidence.model import Factors, Observation, Run, RunPlan
+from ..facts.run_facts import RunFacts
+from ..gates.base import Gate
+from ..gates.littles_law import LittlesLawGate
+from ..gates.offered_rate import OfferedRateGate
+from . import fio_metrics
+from .step_logs import StepTimes, pooled_from_logs
+
+IN_LOGS = (".iops", ".bw", ".lat.mean", "littles_law")
+"""Metrics of a step that is told by its logs: they have no distribution."""
+
+SETTLING = 0.5
+"""Seconds at the beginning of a step that are left out where it is told by time: until fio has started the new jobs."""
+
+_LOG = re.compile(r"-(step\d+)_(iops|bw|lat)\.log$")
+_OF_THE_WHOLE = {"steps", "sections", "concurrency"}
+
+Logs = Mapping[tuple[str, str], FioLogTable]
+"""(section, `iops` or `bw` or `lat`) to its log."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a run.
+
+    Attributes:
+        number: from 1; levels: the factor that rises, and its level; start, end: seconds since the window's start.
+        observations: metric to its value within the step; facts: what gates ask, of this step alone.
+        exact: whether these are fio's own results of the step, and not read from its logs.
+    """
+
+    number: int
+    levels: Factors
+    start: float
+    end: float
+    observations: Mapping[str, Observation]
+    facts: RunFacts
+    exact: bool
+
+    def value(self, metric: str) -> float | None:
+        """The step's value of a metric in base units, or None where it wasn't observed."""
+        found = self.observations.get(metric)
+        return None if found is None else found.value
+
+
+def pool_run(jobs: Sequence[FioJob], plan: RunPlan) -> FioJob:
+    """All jobs of a run as one. Where the load rises, sections cover parts of the window: rates are what was done over all of it."""
+    pooled = pool_jobs(jobs)
+    planned = plan.extra.get("steps")
+    if not isinstance(planned, list):
+        return pooled
+    lasted: dict[str, float] = {}
+    for job in jobs:
+        runtime = max((direction.runtime for direction in job.directions.values()), default=0.0)
+        lasted[job.name] = max(lasted.get(job.name, 0.0), runtime)
+    seconds = max(lasted.values()) if _goes_on(planned, 0) else sum(lasted.values())
+    if seconds <= 0:
+        return pooled
+    return replace(pooled, directions={
+        name: replace(direction, runtime=seconds, iops=direction.ios / seconds, bw=direction.size_bytes / seconds,
+                      bw_field="io_bytes", bw_source=direction.size_bytes / seconds, bw_unit="B/s")
+        for name, direction in pooled.directions.items()})
+
+
+def steps_of(plan: RunPlan, fio: FioOutput | None, fio_file: str, logs: Logs, marks: Sequence[Mark] = ()) -> tuple[Step, ...]:
+    """What each step of a run measured; none for a run whose load doesn't rise, or that left no result.
+
+    Args:
+        plan: its `run.json`, whose `extra["steps"]` has the steps as they were planned.
+        fio, fio_file: its result, with an entry or more per section, and the file's name.
+        marks: the run's; those of kind `step` say when each began.
+    """
+    planned = plan.extra.get("steps")
+    if not isinstance(planned, list) or fio is None:
+        return ()
+    begins = [(mark.time_ns - plan.window[0]) / 1e9 for mark in marks if mark.kind == "step"] if plan.window else []
+    found = []
+    for place, data in enumerate(planned):
+        start = begins[place] if len(begins) == len(planned) else float(data["start"])
+        end = start + float(data["end"]) - float(data["start"])
+        sections = [str(name) for name in data["sections"]]
+        facts = _facts(plan, fio, fio_file, sections, end - start)
+        if facts is None:
+            continue
+        exact = len(sections) == 1 and not _goes_on(planned, place)
+        if exact:
+            values = list(fio_metrics.observations(facts))
+        else:
+            times = StepTimes(start + min(SETTLING, (end - start) / 4), end, plan.window)
+            facts = replace(facts, pooled=pooled_from_logs(times, sections, logs), is_over_time=True)
+            values = [replace(each, source_file=f"fio-step*_*.log ({len(sections)} sections)", source_field="mean over the step",
+                              source_value=None, source_unit="")
+                      for each in fio_metrics.observations(facts) if each.metric.endswith(IN_LOGS)]
+        found.append(Step(int(data["number"]), dict(data["levels"]), start, end, {each.metric: each for each in values}, facts, exact))
+    return tuple(found)
+
+
+def read_steps(run: Run) -> tuple[Step, ...]:
+    """`steps_of` a run from its evidence. A damaged log costs the steps that need it; the run's verdict has said so."""
+    if not run.plan.extra.get("steps") or not run.evidence.is_dir():
+        return ()
+    fio: FioOutput | None = None
+    fio_file = ""
+    logs: dict[tuple[str, str], FioLogTable] = {}
+    for path in measured_files(run.evidence):
+        match = _LOG.search(path.name)
+        try:
+            data = read_file(run.evidence, path.name, run.plan.files)
+            if match:
+                logs[match[1], match[2]] = FioLog().read(data, path.name)
+            elif fio is None and detect(data, path.name) == FioJson.name:
+                fio, fio_file = FioJson().read(data, path.name), path.name
+        except FormatError:
+            continue
+    try:
+        marks = read_marks(run.evidence, run.plan.files)
+    except FormatError:
+        marks = ()
+    return steps_of(run.plan, fio, fio_file, logs, marks)
+
+
+def step_runs(run: Run, steps: Sequence[Step]) -> list[Run]:
+    """Each step as a run of its own: its level is a factor's, block and repetition are the run's.
+
+    `compare.curves.curves` over the step runs of all runs draws throughput against latency and finds the knee per variant.
+    The verdict is the run's; an offered rate not reached is judged anew for each step, and so is Little's law where fio's own
+    result is the step's (logs are too coarse for it).
+    """
+    found = []
+    for step in steps:
+        plan = step.facts.plan
+        gates: list[Gate] = [OfferedRateGate(), *([LittlesLawGate()] if step.exact else [])]
+        again = [reason for gate in gates for reason in gate.judge(step.facts)]
+        kept = [reason for reason in run.verdict.reasons if reason.code not in ("saturated", "time-outside-io")]
+        window = None
+        if run.plan.window is not None:
+            window = (run.plan.window[0] + round(step.start * 1e9), run.plan.window[0] + round(step.end * 1e9))
+        found.append(Run(
+            replace(plan, run=f"{run.id}/step{step.number}", factors={**run.factors, **step.levels}, window=window,
+                    offered_iops=step.facts.offered_iops, jobs=step.facts.jobs),
+            run.evidence, step.observations, Verdict.of([*kept, *again]), run.environment, run.assumptions, run.options))
+    return found
+
+
+def _goes_on(planned: Sequence[Mapping[str, Any]], place: int) -> bool:
+    """Whether the next step's load includes this one's sections: then fio's result of them covers more than the step."""
+    if place + 1 == len(planned):
+        return len(planned[place]["sections"]) > 1
+    return planned[place]["sections"][0] in planned[place + 1]["sections"]
+
+
+def _facts(plan: RunPlan, fio: FioOutput, fio_file: str, sections: Sequence[str], seconds: float) -> RunFacts | None:
+    """The step as if it were a run: the entries of its sections, and a plan without the whole run's numbers."""
+    jobs = tuple(job for job in fio.jobs if job.name in sections)
+    if {job.name for job in jobs} != set(sections):
+        return None
+    extra = {key: value for key, value in plan.extra.items() if key not in _OF_THE_WHOLE}
+    single = RunFacts(replace(plan, jobs=None, depth=None, offered_iops=None, runtime=seconds, extra=extra))
+    parts = [replace(single, fio=replace(fio, jobs=tuple(job for job in jobs if job.name == name))) for name in sections]
+    counts = [_count(part) for part in parts]
+    rates = [_offered(part, count) for part, count in zip(parts, counts, strict=True)]
+    depths = [part.depth for part in parts]
+    step = replace(plan, jobs=sum(counts), depth=max(depths), runtime=seconds, offered_iops=sum(rates) or None, extra=extra)
+    return RunFacts(step, replace(fio, jobs=jobs), fio_file, pool_jobs(jobs))
+
+
+def _count(part: RunFacts) -> int:
+    """Jobs of one section: its echo, or its entries where it reports each job by itself."""
+    assert part.fio is not None
+    echoed = part.options.get("numjobs", "")
+    return int(echoed) if echoed.isdigit() else len(part.fio.jobs)
+
+
+def _offered(part: RunFacts, count: int) -> float:
+    assert part.fio is not None
+    known = replace(part, plan=replace(part.plan, jobs=count), pooled=pool_jobs(part.fio.jobs))
+    return known.offered_iops or 0.0

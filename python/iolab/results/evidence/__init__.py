@@ -1,0 +1,1 @@
+"""The files of a results directory: evidence, plan, journal, manifest, marks, lock."""

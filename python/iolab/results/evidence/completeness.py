@@ -1,0 +1,101 @@
+"""How much of a study is there: the runs that its journal planned, held beside those whose evidence is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import ResultsError
+from .files import ENVIRONMENT_FILE, profile_directories, read_document, run_directories, run_number
+from .journal import FILE, examine_journal
+
+_NAMED = 4
+"""Runs named in one line; more are counted."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A study's runs, counted.
+
+    Attributes:
+        planned: all of them; to_come: those of which nothing is there yet.
+        gone: names of those that the journal says finished, and whose evidence isn't there any more.
+        damaged: files about the study as a whole that are not as they were written, in words.
+        unknown: of each journal that can't be read why not: how many runs it planned, and which are missing, nobody knows.
+    """
+
+    planned: int
+    to_come: int
+    gone: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
+
+    def words(self) -> list[str]:
+        """A line for each thing that is missing; none where every planned run is there."""
+        lines = []
+        if self.to_come:
+            there = self.planned - self.to_come - len(self.gone)
+            lines.append(f"{there} of {self.planned} planned runs {'is' if there == 1 else 'are'} there, {self.to_come} to come: "
+                         "a study that ended early goes on with iolab run --resume")
+        if self.gone:
+            one = len(self.gone) == 1
+            more = f" and {len(self.gone) - _NAMED} more" if len(self.gone) > _NAMED else ""
+            lines.append(f"{len(self.gone)} finished run{'' if one else 's'} of {self.planned} {'is' if one else 'are'} gone, evidence and "
+                         f"all: {', '.join(self.gone[:_NAMED])}{more}")
+        return [*lines, *self.damaged, *(f"whether all planned runs are there is not known: {why}" for why in self.unknown)]
+
+
+def standing(directory: Path) -> Standing | None:
+    """By the journal and the run directories; None where nothing was planned (imports, tables, a journal that was lost)."""
+    if not (directory / FILE).exists():
+        return None
+    wrong = _damaged_environment(directory)
+    try:
+        events, _, lines = examine_journal(directory)
+    except ResultsError as error:
+        return Standing(0, 0, unknown=(str(error),), damaged=wrong)
+    if lines:
+        wrong += (f"{FILE} is damaged: {len(lines)} line{'' if len(lines) == 1 else 's'} changed or missing, the first is line "
+                  f"{lines[0]}",)
+    planned: dict[int, str] = {}
+    finished: dict[int, str] = {}
+    for event in events:
+        name = event.get("run")
+        number = run_number(name) if isinstance(name, str) else None
+        if number is None:
+            continue
+        if event["event"] == "planned":
+            planned[number] = str(name)
+        elif event["event"] == "finished":
+            finished[number] = str(name)
+        elif event["event"] == "aside":
+            finished.pop(number, None)
+    if not planned:
+        return Standing(0, 0, damaged=wrong) if wrong else None
+    there = {run_number(path.name) for path in (*run_directories(directory), *profile_directories(directory))}
+    if unplanned := {number for number in there if number is not None} - planned.keys():
+        wrong += (f"{FILE} is damaged: it has no plan of {len(unplanned)} run{'' if len(unplanned) == 1 else 's'} that are there",)
+    missing = [number for number in sorted(planned) if number not in there]
+    gone = tuple(finished[number] for number in missing if number in finished)
+    return Standing(len(planned), len(missing) - len(gone), gone, damaged=wrong)
+
+
+def _damaged_environment(directory: Path) -> tuple[str, ...]:
+    """`environment.json` in words, where it is another than the one that was written."""
+    path = directory / ENVIRONMENT_FILE
+    if not os.path.lexists(path) or read_document(directory, ENVIRONMENT_FILE):
+        return ()
+    return (f"{ENVIRONMENT_FILE} is damaged: on what the study ran is not known",)
+
+
+def joined_standing(parts: Mapping[str, Standing | None]) -> Standing | None:
+    """Of several hosts, whose runs are named `<host>/<run>`; None where none is known."""
+    known = {name: each for name, each in parts.items() if each is not None}
+    if not known:
+        return None
+    return Standing(sum(each.planned for each in known.values()), sum(each.to_come for each in known.values()),
+                    tuple(f"{name}/{run}" for name, each in known.items() for run in each.gone),
+                    tuple(why for each in known.values() for why in each.unknown),
+                    tuple(f"{name}: {why}" for name, each in known.items() for why in each.damaged))

@@ -1,0 +1,1 @@
+"""What the evidence of one run says, as facts, metrics and series."""

@@ -1,0 +1,102 @@
+"""Is one of a target's devices slower than its peers? A pure rule, for one run and for comparisons of runs alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from ..evidence.model import Observation
+
+TIMES = 3.0
+"""How often the median of its peers a device's latency or busy share must be."""
+
+FEWEST_PEERS = 3
+"""With fewer there is no saying who is odd."""
+
+SLOW_SECONDS = 100e-6
+"""A latency below this is no reason, however quick the peers are."""
+
+BUSY_SHARE = 0.3
+"""A device less busy than this is no reason."""
+
+LEAST_WORK = 0.01
+"""A device that moved less than this times its peers' median had too few I/Os to have a mean latency."""
+
+SAME_WORK = 1.5
+"""A device that is asked to move more than this times its peers' median is not slow: the load is uneven."""
+
+_NAME = re.compile(r"device\.(util|await|read\.bw|write\.bw)\[(.+)\]")
+
+
+@dataclass(frozen=True)
+class DeviceLoad:
+    """What one device did over a window: busy share, mean latency of its I/Os (s; None without any), B/s moved."""
+
+    device: str
+    util: float | None
+    await_: float | None
+    bw: float
+
+
+@dataclass(frozen=True)
+class DeviceOutlier:
+    """A device that is slower than its peers.
+
+    Attributes:
+        quantity: `await` or `util`; value: the device's; peers: the median of the others; times: value over peers.
+    """
+
+    device: str
+    quantity: Literal["await", "util"]
+    value: float
+    peers: float
+
+    @property
+    def times(self) -> float:
+        """How often the peers' median; infinite where that is 0."""
+        return self.value / self.peers if self.peers > 0 else float("inf")
+
+
+def device_outliers(devices: Sequence[DeviceLoad]) -> list[DeviceOutlier]:
+    """Devices with at least 3 peers whose mean latency is 3 times the peers' median and 100 µs or more, or whose busy share
+    is 3 times theirs and 30 % or more, though they move at most 1.5 times as much; slowest first.
+
+    Peers are the other devices that did any I/O. Mirrors, stripes and RAID groups load their members alike: one member
+    far from the others sets the pace of all.
+    """
+    found = []
+    active = [one for one in devices if one.bw > 0]
+    for one in active:
+        peers = [other for other in active if other is not one]
+        if len(peers) < FEWEST_PEERS:
+            continue
+        usual = median(peer.bw for peer in peers)
+        if not LEAST_WORK * usual <= one.bw <= SAME_WORK * usual:
+            continue
+        slow = _far(one.device, "await", one.await_, [peer.await_ for peer in peers], SLOW_SECONDS)
+        busy = _far(one.device, "util", one.util, [peer.util for peer in peers], BUSY_SHARE)
+        found += [outlier for outlier in (slow or busy,) if outlier is not None]
+    # Where half of them are, there are two kinds of devices, and no saying which is the odd one.
+    return sorted(found, key=lambda outlier: -outlier.times) if 2 * len(found) < len(active) else []
+
+
+def _far(device: str, quantity: Literal["await", "util"], value: float | None, peers: Sequence[float | None],
+         least: float) -> DeviceOutlier | None:
+    known = [peer for peer in peers if peer is not None]
+    if value is None or len(known) < FEWEST_PEERS or value < least:
+        return None
+    middle = median(known)
+    return DeviceOutlier(device, quantity, value, middle) if value >= TIMES * middle else None
+
+
+def loads_of(observations: Mapping[str, Observation]) -> list[DeviceLoad]:
+    """The devices of a run, from its observations `device.util[sdb]`, `device.await[sdb]`, `device.read.bw[sdb]`..."""
+    values: dict[str, dict[str, float]] = {}
+    for name, observation in observations.items():
+        if match := _NAME.fullmatch(name):
+            values.setdefault(match[2], {})[match[1]] = observation.value
+    return [DeviceLoad(device, one.get("util"), one.get("await"), one.get("read.bw", 0.0) + one.get("write.bw", 0.0))
+            for device, one in values.items()]

@@ -1,0 +1,221 @@
+"""What one run's evidence says, gathered once for observations and gates alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ...errors import UsageError
+from ...formats.core.tables import DeviceSamples, FioDirection, FioJob, FioOutput, Latency
+from ...units import parse_fio_size, parse_fio_time
+from ..evidence.model import RunPlan, Series
+
+SYNC_ENGINES = {"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "null", "falloc", "ftruncate", "filecreate", "filestat",
+                "filedelete", "net", "netsplice", "splice", "e4defrag", "cpuio"}
+"""fio engines that hold one I/O at a time whatever iodepth says (fio(1), iodepth)."""
+
+
+@dataclass(frozen=True)
+class DamagedFile:
+    """A file of the run that could not be read, with its reason."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """What one file of a monitor holds of one thing that it watched.
+
+    Attributes:
+        file: its name; what: the device, or the source where it watched the host as a whole.
+        samples: how many lie inside the window; interval: seconds between them, None where its file doesn't say.
+    """
+
+    file: str
+    what: str
+    samples: int
+    interval: float | None
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """Everything that gates may ask of one run.
+
+    Attributes:
+        fio, fio_file: the load's own result and the file it came from; None where there is none.
+        pooled: the run's jobs as one: operation to its sums; None where there is no job, or `sections` ran one after another.
+        sections: names of fio's sections where the result holds several and the run is none of them; else empty.
+        entries: positions of the run's jobs in the file, where it is a section of it; empty where they are all.
+        is_over_time: whether `pooled` has the rates of a whole window in which jobs took turns, and isn't the sum of the entries.
+        devices: name to samples, cut to the window, of those that sums over devices hold. monitor_files: files that a monitor wrote.
+        monitors: what each of those files holds, a device each, within the window.
+        host_busy: share of the time of all the host's CPUs that was busy over the window; None where nobody watched.
+        series: name to per-second series.
+        damaged: files that could not be read. altered: files that tell of the run in words, and are not as the run left them.
+        environment, reference: this run's host facts and those of the results' first run on that host.
+        target: what the target said of the run (`target.json`), empty where it said nothing.
+        io_log: what became of the log of every I/O (`log_ios.json`), empty where there was none.
+        host: further facts of the host, `memory_bytes` and `cpus` among them, where known.
+    """
+
+    plan: RunPlan
+    fio: FioOutput | None = None
+    fio_file: str = ""
+    pooled: FioJob | None = None
+    sections: tuple[str, ...] = ()
+    entries: tuple[int, ...] = ()
+    is_over_time: bool = False
+    devices: Mapping[str, DeviceSamples] = field(default_factory=dict)
+    monitor_files: tuple[str, ...] = ()
+    monitors: tuple[Monitor, ...] = ()
+    host_busy: float | None = None
+    series: Mapping[str, Series] = field(default_factory=dict)
+    damaged: Sequence[DamagedFile] = ()
+    altered: Sequence[DamagedFile] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    reference: Mapping[str, str] = field(default_factory=dict)
+    host: Mapping[str, float] = field(default_factory=dict)
+    target: Mapping[str, Any] = field(default_factory=dict)
+    io_log: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def options(self) -> Mapping[str, str]:
+        """What fio echoed of its options, global below the first job's; never complete (flags are missing)."""
+        if self.fio is None:
+            return {}
+        first = self.fio.jobs[0].options if self.fio.jobs else {}
+        return {**self.fio.global_options, **first}
+
+    @cached_property
+    def jobs(self) -> int | None:
+        """Concurrent jobs: the plan's, else as many as fio's echo says on each host, but no fewer than there are entries."""
+        if self.plan.jobs is not None:
+            return self.plan.jobs
+        if self.fio is None or not self.fio.jobs:
+            return None
+        echoed = self.options.get("numjobs", "")
+        hosts = len({job.hostname for job in self.fio.jobs})
+        return max(len(self.fio.jobs), int(echoed) * hosts if echoed.isdecimal() else 0)
+
+    @cached_property
+    def depth(self) -> int:
+        """I/Os in flight per job, as the engine does them."""
+        return self.plan.depth if self.plan.depth is not None else effective_depth(self.options) or 1
+
+    @cached_property
+    def concurrency(self) -> float | None:
+        """I/Os that can be in flight over all jobs, mean over the window: the plan's where jobs differ, else jobs x depth."""
+        planned = self.plan.extra.get("concurrency")
+        if isinstance(planned, int | float) and planned > 0:
+            return float(planned)
+        return None if self.jobs is None else float(self.jobs * self.depth)
+
+    @cached_property
+    def offered_iops(self) -> float | None:
+        """Offered rate of an open loop over all jobs, 1/s: the plan's, else echoed rate_iops x jobs."""
+        if self.plan.offered_iops is not None:
+            return self.plan.offered_iops
+        rates = [float(part) for part in self.options.get("rate_iops", "").split(",") if part.strip().isdigit()]
+        if not rates or self.jobs is None:
+            return None
+        # "read,write,trim" gives a rate each; one number holds for every direction that runs
+        active = [name for name in ("read", "write", "trim") if name in self.directions]
+        per_job = rates[0] * max(len(active), 1) if len(rates) == 1 else sum(
+            rate for name, rate in zip(("read", "write", "trim"), rates, strict=False) if name in active)
+        return per_job * self.jobs if per_job > 0 else None
+
+    @cached_property
+    def asked_runtime(self) -> float | None:
+        """Seconds that the measured window was to last."""
+        if self.plan.runtime is not None:
+            return self.plan.runtime
+        return self._option(parse_fio_time, "runtime", "timeout")
+
+    @cached_property
+    def asked_bytes(self) -> int | None:
+        """Bytes that the jobs were to move in all when bounded by size; None where unknown."""
+        size = self._option(parse_fio_size, "io_size", "size")
+        return None if size is None or self.jobs is None else int(size) * self.jobs
+
+    @cached_property
+    def ended_by_size(self) -> bool:
+        """Whether the load ended because everything was moved that it was to move, and began with its window.
+
+        Told of jobs of one section whose size is known. Of a foreign run that had a runtime as well it can't be told: fio doesn't
+        echo `time_based`.
+        """
+        extra = self.plan.extra
+        bounded = extra.get("time_based", self.asked_runtime is not None) or "sections" in extra
+        if bounded or self.plan.ramp or "ramp_time" in self.options or self.asked_bytes is None:
+            return False
+        moved = sum(direction.size_bytes for direction in self.parts.values())
+        return 0 < self.asked_bytes <= moved and (self.asked_runtime is None or self.runtime < self.asked_runtime)
+
+    @cached_property
+    def data_bytes(self) -> int | None:
+        """Bytes of data that the load goes over: `size` of each job, and once where `filename` makes them share it and no
+        `offset_increment` sends each to a part of its own (fio(1)); None where unknown."""
+        size = self._option(parse_fio_size, "size")
+        if size is None or self.jobs is None:
+            return None
+        apart = "offset_increment" in self.options and self._option(parse_fio_size, "offset_increment") != 0
+        return int(size) if "filename" in self.options and not apart else int(size) * self.jobs
+
+    def _option(self, parse: object, *names: str) -> float | None:
+        for name in names:
+            text = self.options.get(name)
+            if text is None:
+                continue
+            try:
+                return float(parse(text))  # type: ignore[operator]
+            except UsageError:
+                return None
+        return None
+
+    @property
+    def directions(self) -> Mapping[str, FioDirection]:
+        """Operations that ran, pooled over jobs."""
+        return {} if self.pooled is None else self.pooled.directions
+
+    @cached_property
+    def parts(self) -> Mapping[str, FioDirection]:
+        """Operations that add up to the whole: fio's `mixed` stands for read, write and trim, and beside them too."""
+        return parts_of(self.directions)
+
+    @cached_property
+    def runtime(self) -> float:
+        """Seconds that the load measured: the longest operation's."""
+        return max((direction.runtime for direction in self.directions.values()), default=0.0)
+
+    @cached_property
+    def iops(self) -> float:
+        """I/Os per second over all operations except syncs."""
+        return sum(direction.iops for name, direction in self.parts.items() if name != "sync")
+
+    @cached_property
+    def cpu(self) -> float:
+        """User plus system share of one CPU that a job took on average."""
+        return 0.0 if self.pooled is None else self.pooled.user_cpu + self.pooled.system_cpu
+
+
+def parts_of(directions: Mapping[str, FioDirection]) -> Mapping[str, FioDirection]:
+    """Operations that add up to the whole: fio's `mixed` stands for read, write and trim, and beside them too."""
+    apart = {name: direction for name, direction in directions.items() if name != "mixed"}
+    return apart if apart.keys() - {"sync"} else directions
+
+
+def effective_depth(options: Mapping[str, str]) -> int | None:
+    """I/Os that a job with these options keeps in flight: 1 for engines that hold one at a time, `iodepth` otherwise; None where an
+    engine that holds several has no iodepth among them."""
+    if options.get("ioengine", "psync") in SYNC_ENGINES and options.get("io_submit_mode") != "offload":
+        return 1
+    echoed = options.get("iodepth", "")
+    return int(echoed) if echoed.isdecimal() and int(echoed) > 0 else None
+
+
+def mean_latency(direction: FioDirection) -> Latency | None:
+    """The latency that a job waits for: `lat`, else `clat` (terse output and old files without it)."""
+    return direction.latencies.get("lat") or direction.latencies.get("clat")

@@ -1,0 +1,1 @@
+"""Importing trees of other people's files, and published tables."""

@@ -1,0 +1,128 @@
+"""Options that fio echoes of a run: which of them say what was measured, and what differs between runs that look alike.
+
+Runs whose options differ are no repetitions of one measurement. What differs becomes a factor, unless the variant alone explains it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...errors import UsageError
+from ...units import parse_fio_size, parse_fio_time
+from .path_words import same_value
+
+INCIDENTAL = {
+    # where the load lay and where its output went
+    "filename", "directory", "filename_format", "unique_filename", "opendir", "output", "output-format", "mountpoint",
+    "hostname", "port", "listen", "interface", "clustername", "rbdname", "aux-path", "state_save_path", "read_iolog", "write_iolog",
+    "write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "log_avg_msec", "log_hist_msec", "log_max_value", "log_offset",
+    "log_unix_epoch", "log_alternate_epoch", "log_prio", "log_store_compressed", "log_compression", "per_job_logs", "log_entries",
+    "log_window_value", "log_hist_coarseness", "bwavgtime", "iopsavgtime",
+    # names and how results are told
+    "name", "description", "group_reporting", "new_group", "stonewall", "wait_for", "percentile_list", "status-interval", "eta",
+    "significant_figures", "uid", "gid", "exitall", "exitall_on_error",
+    # chance
+    "randseed", "allrandrepeat", "randrepeat",
+}
+"""Options that differ between repetitions without making them different measurements."""
+
+_FIRST = ("rw", "readwrite", "iodepth", "numjobs", "bs", "blocksize", "rwmixread", "rwmixwrite", "rate_iops", "rate", "ioengine", "direct",
+          "sync", "fsync", "size", "runtime")
+"""Options that are taken first where several differ at once: what people sweep."""
+
+_SIZES = {"bs", "blocksize", "size", "io_size", "filesize", "file_size", "ba", "offset", "offset_increment", "rate"}
+_TIMES = {"runtime", "timeout", "ramp_time", "startdelay", "time"}
+
+
+@dataclass
+class Told:
+    """A run before it is one: what its path and its file say.
+
+    Attributes:
+        factors: as far as known; is changed where options become factors.
+        options: those that say what was measured, in one spelling; shown: as fio has them.
+    """
+
+    variant: str
+    factors: dict[str, object]
+    options: Mapping[str, str]
+    shown: Mapping[str, str] = field(default_factory=dict)
+    host: str = ""
+
+
+def telling_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that say what was measured, by name, in one spelling: `4k` as `4096`, flags without a value as `1`."""
+    return {name: _spelling(name, text) for name, text in options.items() if name not in INCIDENTAL}
+
+
+def _spelling(name: str, text: str) -> str:
+    if name in ("rw", "readwrite"):
+        return same_value(name, text)
+    try:
+        if name in _SIZES:
+            return str(parse_fio_size(text))
+        if name in _TIMES:
+            return f"{parse_fio_time(text):g}"
+    except UsageError:
+        pass
+    return {"": "1", "true": "1", "false": "0"}.get(text.strip().lower(), text.strip())
+
+
+def split_by_options(runs: Sequence[Told]) -> dict[str, str]:
+    """Make factors of the options in which runs of one cell differ; returns each new factor with an example, in words.
+
+    A cell is one variant at one combination of factor levels. Options of which one explains the other become one factor. What only
+    the variant explains stays the variant's own.
+    """
+    found: dict[str, str] = {}
+    while True:
+        differing = _differing(runs)
+        name = next(iter(sorted(differing, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))), None)
+        if name is None:
+            return found
+        factor = _factor_name(name, runs)
+        whole = all((text := run.options.get(name)) is None or text.isdecimal() for run in runs)
+        spelt: dict[str, object] = {}
+        for run in runs:
+            text = run.options.get(name)
+            if text is not None:
+                spelt.setdefault(text, int(text) if whole and name not in _SIZES else run.shown.get(name) or text)
+            run.factors[factor] = None if text is None else spelt[text]
+        found[factor] = differing[name]
+
+
+def _differing(runs: Sequence[Told]) -> dict[str, str]:
+    """Options of which runs of one cell have several values, each with those of one cell."""
+    cells: dict[tuple[object, ...], list[Told]] = defaultdict(list)
+    for run in runs:
+        cells[run.variant, run.host, *((name, str(value)) for name, value in sorted(run.factors.items()) if value is not None)].append(run)
+    found: dict[str, str] = {}
+    for cell in cells.values():
+        names = {name for run in cell for name in run.options} if len(cell) > 1 else set()
+        for name in names - found.keys():
+            values = dict.fromkeys(run.options.get(name, "absent") for run in cell)
+            if len(values) > 1:
+                found[name] = ", ".join(list(values)[:6]) + (", ..." if len(values) > 6 else "")
+    return found
+
+
+def _factor_name(option: str, runs: Sequence[Told]) -> str:
+    """The option's name; `fio_<name>` where the layout has a factor of that name that says otherwise."""
+    name = option.replace("-", "_")
+    return f"fio_{name}" if any(name in run.factors for run in runs) else name
+
+
+def unlike_arms(runs: Sequence[Told]) -> dict[str, str]:
+    """Options that differ between the variants of one cell, with their values."""
+    cells: dict[tuple[object, ...], list[Told]] = defaultdict(list)
+    for run in runs:
+        cells[tuple((name, str(value)) for name, value in sorted(run.factors.items()) if value is not None)].append(run)
+    found: dict[str, str] = {}
+    for cell in cells.values():
+        for name in {name for run in cell for name in run.options}:
+            values = {run.variant: run.options.get(name, "absent") for run in cell}
+            if len(set(values.values())) > 1:
+                found.setdefault(name, ", ".join(f"{variant}: {value}" for variant, value in list(values.items())[:4]))
+    return dict(sorted(found.items()))

@@ -1,0 +1,517 @@
+"""Importing other people's fio results: each measurement in them becomes a run, and every file is accounted for."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...errors import FormatError, IolabError, ResultsError, UsageError
+from ...formats.fio.groups import FioGroup
+from ...untrusted_text import writable
+from ..evidence.files import RUNS, write_plan
+from ..evidence.manifest import Manifest, write_manifest
+from ..evidence.model import RunPlan
+from .layout import Layout, parse_layout
+from .layout_inference import Sample, infer_layouts
+from .options import Told, split_by_options, telling_options, unlike_arms
+from .own_results import copy_own_results, is_own_results
+from .path_words import is_baseline
+from .places import Place, number_repetitions
+from .reading import FioResult, Reading, folder_of, join_files, kind_of, options_of, read_source
+from .source import MAX_BYTES, Source, SourceFile, free_name, open_source, put_file
+
+CONCURRENCY = ("numjobs", "jobs", "threads")
+"""Factors that name how many jobs ran at once."""
+
+SECTION = "section"
+"""The factor that tells the sections of one fio result apart."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What became of an import.
+
+    Attributes:
+        runs: how many were made; layouts: that took them, as text; is_inferred: whether the layouts were found here.
+        files: what each file counts as, to the paths: `results`, `damaged`, `copies`, `unmatched`, `evidence`,
+            `beside-others`, `unattached`, `traces`, `normal-output`, `unknown`, `own`. A file counts once.
+        skipped: why something was never read, to the paths.
+        notes: what had to be decided, in words. suggestions: layouts that would take what is unmatched.
+        empty: folders that the layout names and that have no fio result. differences: of the variants' options, in words.
+        whole: whether the source was one results directory of iolab, taken as it is.
+    """
+
+    runs: int
+    layouts: tuple[str, ...] = ()
+    is_inferred: bool = False
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    skipped: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    suggestions: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
+    whole: bool = False
+
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """Result files that no layout takes."""
+        return tuple(self.files.get("unmatched", ()))
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """A result with what its path says: `fields` of the layout, and the `rest` of the path."""
+
+    result: FioResult
+    fields: Mapping[str, Any]
+    rest: str
+
+
+@dataclass
+class _Run(Told):
+    """A measurement on its way to be a run."""
+
+    taken: _Taken = field(kw_only=True)
+    group: FioGroup | None = None
+    section: str | None = None
+
+
+def import_tree(source: Path, layout_text: str | Sequence[str] | None, output: Path, *, link: bool = False,
+                baseline: str | None = None, reproduce: list[str] | None = None, max_bytes: int = MAX_BYTES,
+                devices: Sequence[str] = (), extra: Mapping[str, Any] | None = None) -> Imported:
+    """Make a results directory from a tree, an archive of one (tar, zip) or a single result.
+
+    Args:
+        source: what `open_source` opens; single top folders are stepped into.
+        layout_text: see `layout`; matched against the whole path below the tree, of a result's folder first, then of its file.
+            Of several the first that matches counts. None infers them.
+        output: the results directory; must not exist or be empty.
+        link: symbolic links to the files instead of copies (not for archives).
+        devices: those that sums over devices hold; by default those that stand for themselves (`device_choice`).
+        max_bytes: bound on what an archive has unpacked.
+        extra: goes into the plan of every run.
+
+    Raises UsageError when nothing matches, ResultsError when the output is taken. Either a whole import is left
+    behind, or nothing.
+    """
+    layouts = None if layout_text is None else tuple(map(parse_layout, [layout_text] if isinstance(layout_text, str) else layout_text))
+    refuse_taken(output)
+    with open_source(source, output.parent, link=link, max_bytes=max_bytes) as opened, _made(output) as made:
+        how = "link" if link else "move" if opened.may_move else "copy"
+        if layouts is None and is_own_results(opened):
+            runs = copy_own_results(opened, made, output.name, how, baseline=baseline, reproduce=reproduce or [])
+            return Imported(runs, files={"own": [file.path for file in opened.files]}, skipped=opened.skipped, whole=True)
+        importing = _Import(opened, read_source(opened), source)
+        importing.assign(layouts)
+        return importing.write(made, output.name, how, baseline=baseline, reproduce=reproduce or [],
+                               extra={**(extra or {}), **({"devices": list(devices)} if devices else {})})
+
+
+def import_files(files: Sequence[Path], output: Path, *, link: bool = False, reproduce: list[str] | None = None,
+                 baseline: str | None = None, extra: Mapping[str, Any] | None = None) -> Imported:
+    """Make a results directory from fio results, each a variant named after its file. Errors as `import_tree` has them."""
+    refuse_taken(output)
+    names = _file_names(files)
+    opened = Source(output.name)
+    for name, file in zip(names, files, strict=True):
+        try:
+            opened.files.append(SourceFile(f"{name}{file.suffix}", file, file.stat().st_size))
+        except OSError as error:
+            raise UsageError(f"can't be read: {error.strerror}", where=file) from None
+    with _made(output) as made:
+        importing = _Import(opened, read_source(opened), files[0])
+        importing.assign_variants({each.path: name for each, name in zip(opened.files, names, strict=True)})
+        return importing.write(made, output.name, "link" if link else "copy", baseline=baseline, reproduce=reproduce or [],
+                               extra=extra or {})
+
+
+def _file_names(files: Sequence[Path]) -> list[str]:
+    """A name for each file: its own, with the fewest of its folders that tell it from the others; equal ones are numbered."""
+    paths = [file.resolve() for file in files]
+    most = max(len(path.parts) for path in paths) - 1
+    tries = (["-".join((*path.parts[1:-1][len(path.parts) - 2 - depth:], path.stem)) if depth else path.stem for path in paths]
+             for depth in range(min(most, 6)))
+    names = next((names for names in tries if len(set(names)) == len(set(paths))), [path.stem for path in paths])
+    found: list[str] = []
+    for name in names:
+        numbered = (name if number == 1 else f"{name} ({number})" for number in itertools.count(1))
+        found.append(next(each for each in numbered if each not in found))
+    return found
+
+
+def refuse_taken(output: Path) -> None:
+    """ResultsError unless `output` is free or an empty directory; evidence is never written over."""
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise ResultsError("exists already", where=output, hint="choose another -o, or remove it")
+    output.parent.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def _made(output: Path) -> Iterator[Path]:
+    """A directory that becomes `output` at the end, and nothing where something fails."""
+    made = Path(tempfile.mkdtemp(prefix=f".{output.name[:40]}.importing-", dir=output.parent))
+    made.chmod(0o755)
+    try:
+        yield made
+        if output.exists():
+            output.rmdir()
+        made.rename(output)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+class _Import:
+    """The steps from files to runs; `files` collects what becomes of each."""
+
+    def __init__(self, source: Source, reading: Reading, where: Path) -> None:
+        self._source, self._reading, self._where = source, reading, where
+        self._taken: list[_Taken] = []
+        self._layouts: tuple[Layout, ...] = ()
+        self._is_inferred = False
+        self._suggestions: tuple[str, ...] = ()
+        self._empty: tuple[str, ...] = ()
+        self._files: dict[str, list[str]] = {}
+        self._notes: list[str] = []
+        self._unlike: list[str] = []
+
+    # --- which results are taken, and what their paths say
+
+    def assign(self, layouts: tuple[Layout, ...] | None) -> None:
+        """Match every result; without layouts, infer them first."""
+        results = self._reading.results
+        if not results:
+            raise self._nothing()
+        own = [result for result in results if result.plan is not None]
+        others = [result for result in results if result.plan is None]
+        unmatched: list[FioResult] = []
+        if layouts is None:
+            sound = [result for result in others if result.groups] or others
+            inferred = infer_layouts([Sample(result.path, _told_options(result)) for result in sound])
+            self._is_inferred = True
+            self._suggestions = inferred.copies
+            self._layouts = tuple(map(parse_layout, inferred.layouts))
+            unmatched = [result for result in others if result.path in inferred.copy_paths]
+            others = [result for result in others if result.path not in inferred.copy_paths]
+            level = ""
+        else:
+            self._layouts = layouts
+            level = self._level(others + own)
+        for result in others:
+            taken = self._match(result, level)
+            if taken is None:
+                unmatched.append(result)
+            else:
+                self._taken.append(taken)
+        for result in own:
+            self._taken.append(self._match(result, level) or _Taken(result, {}, ""))
+        if not self._taken:
+            raise self._matches_nothing(unmatched, level)
+        if unmatched and not self._suggestions:
+            self._suggestions = infer_layouts([Sample(result.path, _told_options(result)) for result in unmatched]).layouts
+        self._count("unmatched", (result.path for result in unmatched))
+        self._empty = () if self._is_inferred else self._empty_folders(level)
+
+    def assign_variants(self, names: Mapping[str, str]) -> None:
+        """Take every file as the variant of that name; FormatError for one that is no fio result."""
+        found = {result.path for result in self._reading.results}
+        stranger = next((file for file in self._source.files if file.path not in found), None)
+        if stranger is not None:
+            raise FormatError("is no fio result", where=stranger.place, hint="fio writes one with --output-format=json")
+        self._taken = [_Taken(result, {"variant": names[result.path]}, "") for result in self._reading.results]
+
+    def _level(self, results: Sequence[FioResult]) -> str:
+        """The part of the folders that were stepped into with which most results match: none of it unless that is better."""
+        parts = self._source.prefix.rstrip("/").split("/") if self._source.prefix else []
+        levels = ["".join(f"{part}/" for part in parts[place:]) for place in range(len(parts), -1, -1)]
+        return max(levels, key=lambda level: sum(self._match(result, level) is not None for result in results))
+
+    def _match(self, result: FioResult, level: str) -> _Taken | None:
+        path = f"{level}{result.path}"
+        folder, _, name = path.rpartition("/")
+        for layout in self._layouts:
+            if folder and (fields := layout.match(folder)) is not None:
+                return _Taken(result, fields, f"{layout.rest(folder)}\0{name}")
+        for layout in self._layouts:
+            if (fields := layout.match(path)) is not None:
+                return _Taken(result, fields, layout.rest(path))
+        return None
+
+    def _empty_folders(self, level: str) -> tuple[str, ...]:
+        """Folders with files that a layout names and that have no result."""
+        taken = {taken.result.folder for taken in self._taken}
+        folders = {f"{level}{file.path}".rpartition("/")[0] for file in self._reading.others}
+        return tuple(sorted(folder for folder in folders if folder and folder.removeprefix(level) not in taken
+                            and any(layout.match(folder) is not None for layout in self._layouts)
+                            and not any(each.startswith(f"{folder.removeprefix(level)}/") for each in taken)))
+
+    def _nothing(self) -> IolabError:
+        many = len(self._source.files)
+        kind = UsageError if self._where.is_dir() else FormatError
+        if self._reading.normal_output:
+            return kind(f"{len(self._reading.normal_output)} of {many} files are fio's normal output, such as "
+                              f"{self._reading.normal_output[0]}, which is for people", where=self._where,
+                              hint="run fio with --output-format=json")
+        skipped = sum(map(len, self._source.skipped.values()))
+        more = f" ({skipped} more were skipped: {', '.join(self._source.skipped)})" if skipped else ""
+        looked = f"{many} file{'' if many == 1 else 's'} looked at{more}"
+        return kind(f"is neither a fio result nor a directory or archive that has one: {looked}", where=self._where,
+                          hint="results are fio's JSON or terse output; traces of I/O are imported as files of their own")
+
+    def _matches_nothing(self, unmatched: Sequence[FioResult], level: str) -> UsageError:
+        texts = ", ".join(f"'{layout.text}'" for layout in self._layouts)
+        depth = self._layouts[0].text.count("/") + 1
+        deep = next((result.path for result in unmatched if result.path.count("/") >= depth), unmatched[0].path)
+        seen = "/".join(f"{level}{deep}".split("/")[:depth])
+        would = infer_layouts([Sample(result.path, _told_options(result)) for result in unmatched]).layouts
+        return UsageError(f"the layout {texts} matches nothing below the tree; a path at that depth is '{seen}'", where=self._where,
+                          hint=f"--layout '{would[0]}' would match" if would else "leave --layout out to have it inferred")
+
+    # --- runs
+
+    def write(self, made: Path, name: str, how: str, *, baseline: str | None, reproduce: list[str], extra: Mapping[str, Any]) -> Imported:
+        """Make runs of what was taken, and the manifest."""
+        runs = self._told()
+        self._differences(runs)
+        runs = self._without_copies(runs)
+        runs.sort(key=self._order)
+        variants = list(dict.fromkeys(run.variant for run in runs))
+        if baseline is not None and baseline not in variants:
+            raise UsageError(f"there is no variant '{baseline}'", hint=f"variants are {', '.join(variants)}")
+        plans = self._plans(runs, extra)
+        evidence = self._evidence(runs)
+        placed: dict[Path, Path] = {}
+        for run, plan in zip(runs, plans, strict=True):
+            _put(made / RUNS / plan.run, run, plan, evidence.get(id(run), []), how, placed)
+        self._count_results(runs)
+        factors = list(dict.fromkeys(factor for plan in plans for factor in plan.factors))
+        imported = Imported(len(runs), tuple(layout.text for layout in self._layouts), self._is_inferred, self._files,
+                            self._source.skipped, tuple(self._notes), self._suggestions, self._empty, tuple(self._unlike))
+        write_manifest(made, Manifest(
+            name=name, origin="tree", created_ns=time.time_ns(), iolab=__version__,
+            baseline=baseline or next(filter(is_baseline, variants if self._is_inferred else ()), variants[0]),
+            variants=variants, factors=factors, source=writable(self._where.name), layout=_one_or_list(imported.layouts),
+            imported=account(imported),
+            reproduce=[writable(word) for word in reproduce]))
+        return imported
+
+    def _told(self) -> list[_Run]:
+        """A run for each group of each result."""
+        sections = {group.name for taken in self._taken for group in _groups(taken.result) if len(_groups(taken.result)) > 1}
+        runs: list[_Run] = []
+        for taken in self._taken:
+            many = len(_groups(taken.result)) > 1
+            for group in _groups(taken.result) or (None,):
+                run = self._run(taken, group, many)
+                if group is not None and group.name in sections:
+                    run.factors[SECTION] = run.section = group.name
+                runs.append(run)
+        if not sections:
+            return runs
+        split = sum(len(_groups(taken.result)) > 1 for taken in self._taken)
+        self._notes.append(f"{split} result{'s have' if split > 1 else ' has'} several sections that ran one after another: each is a run, "
+                           f"told apart by the factor '{SECTION}'")
+        return runs
+
+    def _run(self, taken: _Taken, group: FioGroup | None, many: bool) -> _Run:
+        plan = taken.result.plan
+        fields = taken.fields
+        variant = str(fields.get("variant", plan.variant if plan is not None else self._source.name))
+        factors = dict[str, object](plan.factors if plan is not None else {})
+        factors |= {name: _plain(fields[name]) for name in fields if name not in ("variant", "repetition", "block", "host")}
+        host = str(fields.get("host", plan.host if plan is not None else "imported"))
+        shown = {} if group is None or plan is not None else options_of(group)
+        options = {name: text for name, text in telling_options(shown).items() if not (many and name == SECTION)}
+        return _Run(writable(variant), factors, options, shown, writable(host), taken=taken, group=group if many else None)
+
+    def _differences(self, runs: list[_Run]) -> None:
+        """What fio echoed differently within a cell becomes a factor; what else differs between the arms of a cell is said."""
+        known = [run for run in runs if run.options]
+        for factor, example in split_by_options(known).items():
+            self._notes.append(f"runs of one cell differ in what fio echoed, so they are no repetitions: '{factor}' became a factor "
+                               f"({example})")
+        if all(run.taken.result.plan is None for run in runs):
+            self._unlike = [f"variants differ in fio's {name} ({example})" for name, example in unlike_arms(known).items()]
+
+    def _without_copies(self, runs: list[_Run]) -> list[_Run]:
+        """Runs whose file is byte by byte that of another run of the same cell and variant are no repetitions.
+
+        A layout that was given says that they are runs: then they stay, and it is said.
+        """
+        seen: dict[tuple[object, ...], str] = {}
+        kept, copies = [], dict[str, str]()
+        for run in sorted(runs, key=lambda run: (run.taken.result.path.count("/"), run.taken.result.path)):
+            key = (run.taken.result.digest, run.variant, run.host, _cell(run), run.section)
+            if run.taken.result.digest and seen.setdefault(key, run.taken.result.path) != run.taken.result.path:
+                copies[run.taken.result.path] = seen[key]
+            else:
+                kept.append(run)
+        if not copies:
+            return runs
+        copy, original = next(iter(copies.items()))
+        many = "s are copies" if len(copies) > 1 else " is a copy"
+        fate = "which is no repetition: left out" if self._is_inferred else "which is no repetition of it, but counts as the layout says"
+        self._notes.append(f"{len(copies)} result{many}, byte by byte, of another of the same cell, {fate}: such as {copy} of {original}")
+        if not self._is_inferred:
+            return runs
+        self._count("copies", copies)
+        return kept
+
+    def _order(self, run: _Run) -> tuple[object, ...]:
+        fields = run.taken.fields
+        if not fields and run.taken.result.plan is not None:
+            return (-1, run.taken.result.path)
+        place = next((number for number, layout in enumerate(self._layouts) if set(layout.fields) == set(fields)), 0)
+        keys = tuple((str(type(fields[name])), fields[name]) for name in fields)
+        return (place, keys, _natural(run.taken.rest), run.group.index if run.group is not None else 0)
+
+    def _plans(self, runs: Sequence[_Run], extra: Mapping[str, Any]) -> list[RunPlan]:
+        every = list(dict.fromkeys(name for run in runs for name in run.factors))
+        blocks = self._numbers(runs, "block", "repetition")
+        repetitions = self._numbers(runs, "repetition", "block") if any("repetition" in run.taken.fields for run in runs) else blocks
+        plans = []
+        for number, (run, block, repetition) in enumerate(zip(runs, blocks, repetitions, strict=True), 1):
+            result, own = run.taken.result, run.taken.result.plan
+            section = f"#{run.group.index}" if run.group is not None else ""
+            digest = hashlib.sha256(os.fsencode(f"{result.path}{section}")).hexdigest()[:8]
+            factors = {name: run.factors[name] for name in every if run.factors.get(name) is not None}
+            jobs = next((factors[key] for key in CONCURRENCY if isinstance(factors.get(key), int) and key in run.taken.fields), None)
+            more: dict[str, Any] = {**extra, "imported_from": writable(f"{self._source.prefix}{result.path}")}
+            if run.group is not None:
+                more["section"] = {"index": run.group.index, "name": run.group.name}
+            name = f"{number:04d}-{digest}"
+            if own is None:
+                plans.append(RunPlan(name, run.variant, factors, repetition, block, "imported", run.host,
+                                     jobs=jobs if isinstance(jobs, int) else None, extra=more))
+            else:
+                kept = own if "repetition" not in run.taken.fields and "block" not in run.taken.fields else None
+                plans.append(_of_own(own, name, run, factors, kept.repetition if kept else repetition, kept.block if kept else block, more))
+        return plans
+
+    def _numbers(self, runs: Sequence[_Run], first: str, second: str) -> list[int]:
+        places = []
+        for run in runs:
+            named = run.taken.fields.get(first, run.taken.fields.get(second))
+            places.append(Place((run.host, _cell(run)), run.variant, None if named is None else str(named), run.taken.rest))
+        numbers, notes = number_repetitions(places)
+        self._notes += [note for note in notes if note not in self._notes]
+        return numbers
+
+    # --- files
+
+    def _evidence(self, runs: Sequence[_Run]) -> dict[int, list[SourceFile]]:
+        """Files that go with each run beside its result; all others are counted."""
+        own_folders = {result.folder for result in self._reading.results if result.plan is not None}
+        own = [file for file in self._reading.others if folder_of(file.path) in own_folders]
+        others = [file for file in self._reading.others if folder_of(file.path) not in own_folders]
+        joined, left = join_files(self._reading.results, others)
+        for file in own:
+            owner = next(result for result in self._reading.results if result.folder == folder_of(file.path))
+            joined.setdefault(owner.path, []).append(file)
+        by_result: dict[str, list[_Run]] = {}
+        for run in runs:
+            by_result.setdefault(run.taken.result.path, []).append(run)
+        found: dict[int, list[SourceFile]] = {}
+        for path, files in joined.items():
+            for file in files:
+                self._count("evidence" if path in by_result else "beside-others", [file.path])
+                for run in by_result.get(path, ()):
+                    found.setdefault(id(run), []).append(file)
+        for file in left:
+            kind = kind_of(file)
+            self._count("unknown" if kind is None else "traces" if kind == "trace" else "unattached", [file.path])
+        self._count("normal-output", self._reading.normal_output)
+        return found
+
+    def _count_results(self, runs: Sequence[_Run]) -> None:
+        for result in dict.fromkeys(run.taken.result.path for run in runs):
+            damaged = next(run.taken.result for run in runs if run.taken.result.path == result).damage
+            self._count("damaged" if damaged else "results", [result])
+
+    def _count(self, what: str, paths: Any) -> None:
+        listed = list(paths)
+        if listed:
+            self._files.setdefault(what, []).extend(listed)
+
+
+def _groups(result: FioResult) -> tuple[FioGroup, ...]:
+    """The measurements of a result; of iolab's own runs none is apart, as their plan says what they are."""
+    return result.groups if result.plan is None else ()
+
+
+def _told_options(result: FioResult) -> dict[str, str]:
+    return options_of(result.groups[0]) if len(result.groups) == 1 else {}
+
+
+def _plain(value: Any) -> object:
+    return writable(value) if isinstance(value, str) else value
+
+
+def _cell(run: Told) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, repr(value)) for name, value in run.factors.items() if value is not None))
+
+
+def _natural(text: str) -> list[tuple[int, int, str]]:
+    return [(0, int(part), "") if part.isdecimal() and len(part) <= 18 else (1, 0, part) for part in re.split(r"(\d+)", text)]
+
+
+def _of_own(own: RunPlan, name: str, run: _Run, factors: dict[str, object], repetition: int, block: int, extra: dict[str, Any]) -> RunPlan:
+    """iolab's own plan of a run, under its new name."""
+    import dataclasses
+
+    return dataclasses.replace(own, run=name, variant=run.variant, factors=factors, repetition=repetition, block=block, host=run.host,
+                               extra={**own.extra, **extra})
+
+
+def _put(run_dir: Path, run: _Run, plan: RunPlan, files: Sequence[SourceFile], how: str, placed: dict[Path, Path]) -> None:
+    """The run's directory. A file that several runs share is written once and linked."""
+    run_dir.mkdir(parents=True)
+    taken = {"run.json"}
+    folder = run.taken.result.folder
+    for file in (run.taken.result.file, *files):
+        if file.path.rpartition("/")[2] == "run.json" and run.taken.result.plan is not None:
+            continue
+        below = file.path[len(folder) + 1:] if folder and file.path.startswith(f"{folder}/") else file.path.rpartition("/")[2]
+        place = run_dir / free_name(below.replace("/", "-")[-180:], taken)
+        _share(file, place, how, placed)
+    write_plan(run_dir, plan, durable=False)
+
+
+def _share(file: SourceFile, place: Path, how: str, placed: dict[Path, Path]) -> None:
+    """Bring a file to its place; once more, as a hard link to the first where the file system has such."""
+    first = placed.get(file.place)
+    if first is not None and how != "link":
+        try:
+            os.link(first, place)
+        except OSError:
+            shutil.copy2(first, place)
+        return
+    put_file(file, place, how)
+    placed[file.place] = place
+
+
+def _one_or_list(layouts: Sequence[str]) -> str | list[str] | None:
+    return None if not layouts else writable(layouts[0]) if len(layouts) == 1 else [writable(text) for text in layouts]
+
+
+def account(imported: Imported, most: int = 5) -> dict[str, Any]:
+    """What became of every file, as plain data: counts with examples, layouts, notes."""
+    def counted(paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        return {name: {"count": len(each), "examples": [writable(path) for path in each[:most]]} for name, each in paths.items()}
+
+    return {"runs": imported.runs, "layouts": [writable(text) for text in imported.layouts], "inferred": imported.is_inferred,
+            "files": counted(imported.files), "skipped": counted(imported.skipped), "notes": [writable(note) for note in imported.notes],
+            "unmatched_layouts": [writable(text) for text in imported.suggestions], "whole": imported.whole,
+            "differences": [writable(text) for text in imported.differences],
+            "folders_without_result": {"count": len(imported.empty), "examples": [writable(path) for path in imported.empty[:most]]}}

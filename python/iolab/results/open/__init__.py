@@ -1,0 +1,1 @@
+"""Opened results: runs, caches, several hosts, profiles."""

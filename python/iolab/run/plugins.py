@@ -1,0 +1,157 @@
+"""The plugins of a study, made once: each cell's workload and target, and the sources of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import cast
+
+from .. import registry
+from ..clock import Clock
+from ..errors import RunError
+from ..hosts.base.host import Host
+from ..hosts.ssh.remote_paths import scratch_on
+from ..sources.base import Source
+from ..sources.recorded import RecordedSource
+from ..study.cells import Cell
+from ..study.load import Study
+from ..study.plan import run_seconds
+from ..targets.base import NOTHING_ALLOWED, Permissions, Target
+from ..targets.commands import refusals
+from ..targets.mounts import mount_of
+from ..units import format_quantity
+from ..workloads.base import Workload
+from .process_registry import MARK
+from .profiling import Profiler
+from .recording import StudyRecorder, Wanted
+
+SCRATCH = "scratch"
+"""Directory under the results where targets without a path of their own are made."""
+
+
+class Equipment:
+    """Targets and workloads of a study's cells. Cells whose target tables are equal share one target."""
+
+    def __init__(self, study: Study, host: Host, clock: Clock, directory: Path, noticed: Callable[[str], None],
+                 permissions: Permissions = NOTHING_ALLOWED) -> None:
+        self._study, self._host, self._clock, self._directory = study, host, clock, directory
+        self._noticed, self._permissions = noticed, permissions
+        self._left_out: set[str] = set()
+        wanted = Wanted.of(study.sources, {name: registry.load("source", name) for name in study.sources})
+        marked = {MARK: str(directory.absolute())}
+        self.recorder = None if wanted is None else StudyRecorder(wanted, host, clock, directory, marked, noticed)
+        self.profiler = None if study.profiling is None else Profiler(study.profiling, host, clock, directory)
+        self._targets: dict[str, Target] = {}
+        self._workloads = {id(cell): cast(Workload, registry.load("workload", cell.workload_kind)(cell.workload))
+                           for cell in study.cells}
+        self._target_keys = {id(cell): _target_key(cell) for cell in study.cells}
+        for cell in study.cells:
+            self._make_target(cell)
+
+    @property
+    def targets(self) -> list[Target]:
+        """Every target once."""
+        return list(self._targets.values())
+
+    def target(self, cell: Cell) -> Target:
+        """The cell's target."""
+        return self._targets[self._target_keys[id(cell)]]
+
+    def workload(self, cell: Cell) -> Workload:
+        """The cell's workload."""
+        return self._workloads[id(cell)]
+
+    def sources(self, cell: Cell) -> list[Source]:
+        """Fresh sources for one run of the cell, those that have something to read; why others haven't is said once."""
+        fit = []
+        for name, options in self._study.sources.items():
+            source = cast(Source, registry.load("source", name)(options, self._host, self._clock, self.target(cell).devices()))
+            if isinstance(source, RecordedSource) and self.recorder is not None:
+                source.attach(str(self.recorder.directory), self.recorder.keeper)
+            reason = source.unfit()
+            if reason is None:
+                fit.append(source)
+            elif name not in self._left_out:
+                self._left_out.add(name)
+                self._noticed(f"{name} is left out: {reason}")
+        return fit
+
+    def tools(self) -> Mapping[str, str]:
+        """Versions of the programs that the workloads need, all there; then have the jobs tried without I/O.
+
+        RunError where that fails, or where what is to be recorded can't be.
+        """
+        found = self.versions()
+        if self.recorder is not None:
+            self.recorder.check()
+        for kind in self._kinds():
+            registry.load("workload", kind).check(self._host, {cell.label(): self.workload(cell) for cell in self._study.cells
+                                                               if cell.workload_kind == kind})
+        return found
+
+    def versions(self) -> Mapping[str, str]:
+        """Versions of the programs that the workloads need."""
+        found: dict[str, str] = {}
+        for kind in self._kinds():
+            found.update(registry.load("workload", kind).tools(self._host))
+        return found
+
+    def _kinds(self) -> list[str]:
+        return list(dict.fromkeys(cell.workload_kind for cell in self._study.cells))
+
+    def notes(self) -> list[str]:
+        """What a user should know about targets and loads, each thing once."""
+        loads = (note for workload in self._workloads.values() for note in workload.notes())
+        return list(dict.fromkeys([*(note for target in self.targets for note in target.notes()), *loads]))
+
+    def room(self, target: Target) -> int:
+        """Largest room that a cell of the target asks for, in bytes."""
+        return max(self.workload(cell).load().space_bytes for cell in self._study.cells if self.target(cell) is target)
+
+    def problems(self) -> list[str]:
+        """All by which a run would be refused as things are, in words: tools and jobs, each target, the room of all together."""
+        found = refusals(self.tools)
+        for target in self.targets:
+            found += target.problems(self.room(target))
+        found += refusals(self.check_images)
+        return list(dict.fromkeys(found))
+
+    def check_images(self) -> None:
+        """RunError where the loop files of all targets don't fit together into a file system; each has its own from the start."""
+        wanted: dict[str, tuple[str, int]] = {}
+        try:
+            info = self._host.read_text("/proc/self/mountinfo")
+        except OSError:
+            return
+        for place, size in filter(None, (target.images() for target in self.targets)):
+            mount = mount_of(info, self._host.resolve(place))
+            if mount is not None and self._host.is_directory(place):
+                before = wanted.get(mount.point, (place, 0))
+                wanted[mount.point] = (before[0], before[1] + size)
+        for point, (place, size) in wanted.items():
+            free = self._host.free_bytes(place)
+            if free < size:
+                raise RunError(f"loop files of {format_quantity(size, 'B', 3)} are asked for by {len(self.targets)} targets, "
+                               f"{format_quantity(free, 'B', 3)} is free", where=point,
+                               hint="lower target.loop.size, sweep fewer levels of the target, or name a roomier target.loop.directory")
+
+    def seconds(self, cell: Cell) -> float:
+        """Estimated wall time of one run of the cell; a set of files takes what its bytes take."""
+        load = self.workload(cell).load()
+        if "files" in load.facts:
+            return run_seconds(0.0, load.ramp, load.space_bytes + (load.layout_bytes or 0))
+        return run_seconds(load.runtime, load.ramp, load.space_bytes if load.layout_bytes is None else load.layout_bytes)
+
+    def _make_target(self, cell: Cell) -> None:
+        key = self._target_keys[id(cell)]
+        if key not in self._targets:
+            number = len(self._targets) + 1
+            scratch = self._directory / (SCRATCH if number == 1 else f"{SCRATCH}-{number}")
+            plugin = registry.load("target", cell.target_kind)
+            writes = any(self.workload(other).load().writes for other in self._study.cells if self._target_keys[id(other)] == key)
+            self._targets[key] = cast(Target, plugin(cell.target, self._host, scratch_on(self._host, scratch), self._permissions, writes))
+
+
+def _target_key(cell: Cell) -> str:
+    return json.dumps([cell.target_kind, cell.target.model_dump(mode="json")], sort_keys=True)

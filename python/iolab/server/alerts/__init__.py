@@ -1,0 +1,1 @@
+"""Alerts: their rules, the watch over them, their log and commands."""

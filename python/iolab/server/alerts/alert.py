@@ -1,0 +1,101 @@
+"""Alerts as data: sentences of a statistic, a limit and what then happens."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from ..base.models import Model, Value, Whole
+from ..base.worksheet import Number, Text
+
+Given = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9 ._-]{0,63}$")]
+MOST_ACTIONS = 8
+DAY = 24 * 3600
+
+
+class Log(Model):
+    """A line in the log of alerts; there is one in any case."""
+
+    do: Literal["log"]
+
+
+class Command(Model):
+    """Run a command by its name; which ones there are was said when the service was started."""
+
+    do: Literal["command"]
+    name: Given
+
+
+class Keep(Model):
+    """Keep a statistic for so many minutes, made of what is being recorded."""
+
+    do: Literal["record"]
+    statistic: Text
+    minutes: Annotated[int, Field(ge=1, le=60 * 24)]
+
+
+class Alert(Model):
+    """A statistic exceeds or falls below a limit (one of both) for at least so many seconds.
+
+    only_during: such as "08:00-18:00 mon-fri" or "22:00-06:00 all", in the time of the machine that serves; "" for always. repost_minutes:
+    say it again after so many minutes, 0 for once. also_when_clear: say also when it is over.
+    """
+
+    name: Given
+    recording: Text
+    statistic: Text
+    exceeds: Number | None
+    falls_below: Number | None
+    for_seconds: Annotated[int, Field(ge=1, le=DAY)]
+    only_during: Annotated[str, StringConstraints(max_length=64)]
+    repost_minutes: Annotated[int, Field(ge=0, le=60 * 24 * 31)]
+    also_when_clear: bool
+    actions: Annotated[list[Annotated[Log | Command | Keep, Field(discriminator="do")]], Field(max_length=MOST_ACTIONS)]
+
+    @model_validator(mode="after")
+    def _one_limit(self) -> Self:
+        if (self.exceeds is None) == (self.falls_below is None):
+            raise ValueError("an alert either exceeds a limit or falls below one")
+        return self
+
+
+class AlertState(Model):
+    """An alert with how it stands since when (ns since 1970): "clear", "pending" (beyond the limit, not yet long enough), "raised", "quiet"
+    (not at this time of day) or "unknown" with its `problem`. value: the latest. sentence: the alert in words."""
+
+    alert: Alert
+    state: Literal["clear", "pending", "raised", "quiet", "unknown"]
+    since_ns: int
+    value: Value
+    unit: str
+    problem: str
+    sentence: str
+
+
+class Alerts(Whole):
+    """All alerts, by name; commands: those that actions may name."""
+
+    alerts: list[AlertState]
+    commands: list[str]
+
+
+class AlertLine(Model):
+    """Something that was said of an alert, ns since 1970."""
+
+    time_ns: int
+    name: str
+    event: Literal["raised", "again", "clear", "problem"]
+    value: Value
+    words: str
+
+
+class AlertLog(Whole):
+    """The latest lines, the oldest first; `left`: how many earlier ones are still in the log."""
+
+    lines: list[AlertLine]
+    left: int
+
+
+ALERTS: dict[str, type[Model]] = {each.__name__: each for each in (Alert, Alerts, AlertLog)}
+"""What alerts need, by name."""

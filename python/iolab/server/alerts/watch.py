@@ -1,0 +1,233 @@
+"""The watch over alerts: once a second the latest values of their statistics, what follows from them, and what is then done."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ...errors import FormatError, IolabError, UsageError
+from ...recording.base.metadata import read_facts
+from ...statistics.answers.answers import Series
+from ...statistics.answers.json_form import number
+from ...statistics.ask.query import query
+from ...statistics.kept import manage
+from ...statistics.kept.writer import ahead_ns
+from ...statistics.language.names import parse, same
+from ..base.json_store import JsonStore
+from ..base.store import NotServed, Store
+from ..queries.listing import is_live
+from .alert import Alert, AlertLine, Alerts, AlertState, Keep
+from .alert_log import LogFile
+from .alert_rule import SECOND, Event, Reading, Standing, sentence, step
+from .commands import Commands
+from .schedule import parse_hours
+
+MOST = 50
+SETTLE = 2 * SECOND
+"""Time before the latest event that is not looked at yet: events come a little out of order."""
+LONGEST = 30 * SECOND
+"""Of what came since the last look, at most so much; what is before is not judged."""
+PERIOD = 1.0
+PASSING = 10 * SECOND
+"""What prevents judging for less time is not said of an alert that is raised."""
+
+
+@dataclass
+class _Watched:
+    """An alert, and how it stood when it could be judged last. problem: why it can't be now, since `problem_ns`; told: whether that was
+    said."""
+
+    alert: Alert
+    standing: Standing = field(default_factory=Standing)
+    seen_ns: int = 0
+    problem: str = ""
+    problem_ns: int = 0
+    told: bool = False
+
+
+class Watch:
+    """Alerts of a store; `log` is what was said of them. Changes are safe from any thread; `look` is called by one."""
+
+    def __init__(self, store: Store, shelf: JsonStore[Alert], log: LogFile, commands: Commands | None = None, *,
+                 now: Callable[[], int] = time.time_ns, wait_s: float = manage.WAIT_S) -> None:
+        self.log = log
+        self._store, self._shelf, self._commands = store, shelf, commands or Commands()
+        self._now, self._wait = now, wait_s
+        self._lock = threading.Lock()
+        self._watched: dict[str, _Watched] = {}
+        for name in shelf.names():
+            try:
+                alert, _ = shelf.read(name)
+                self._watched[name] = _Watched(alert)
+            except (FormatError, NotServed):
+                continue  # a damaged file watches nothing; saving one of that name replaces it
+
+    def listed(self) -> Alerts:
+        """All alerts, and how they stand."""
+        with self._lock:
+            held = [replace(each) for _, each in sorted(self._watched.items())]
+        return Alerts(alerts=[_state(each) for each in held], commands=self._commands.names)
+
+    def put(self, name: str, alert: Alert) -> Alerts:
+        """Watch for something, in place of what had that name. UsageError where it can't be watched."""
+        self._check(alert)
+        self._shelf.write(name, alert)
+        with self._lock:
+            self._watched[name] = _Watched(alert)
+        return self.listed()
+
+    def remove(self, name: str) -> None:
+        """Watch for it no more."""
+        self._shelf.remove(name)
+        with self._lock:
+            self._watched.pop(name, None)
+
+    def look(self) -> None:
+        """Judge what came since the last look, and do what follows."""
+        with self._lock:
+            held = list(self._watched.values())
+        for each in held:
+            try:
+                self._judge(each)
+            except IolabError as error:
+                self._problem(each, error.message)
+            except Exception as error:  # a fault at one alert must not end the watch over the others
+                self._problem(each, f"the watch failed at this, a fault of iolab's: {error!r}"[:300])
+
+    def run(self, stopping: threading.Event) -> None:
+        """Look once a second until that is set; where looking takes long, half of the time at most."""
+        while not stopping.is_set():
+            begun = time.monotonic()
+            self.look()
+            took = time.monotonic() - begun
+            stopping.wait(max(PERIOD - took, took, 0.05))
+        with self._lock:
+            raised = [each for each in self._watched.values() if each.standing.state == "raised" and not each.told]
+        for each in raised:
+            self._line(each.alert, "problem", each.standing.value, "nobody watches any more, and it was not clear")
+        self._commands.close()
+
+    def _check(self, alert: Alert) -> None:
+        asked = parse(alert.statistic)
+        if asked.breakdown is not None:
+            raise UsageError("an alert looks at one number over time", where="statistic",
+                             hint=f"leave [{asked.breakdown}] out, or name a value of it: [{asked.breakdown}=...]")
+        parse_hours(alert.only_during)
+        self._recording(alert)
+        for action in alert.actions:
+            if action.do == "command" and action.name not in self._commands.names:
+                raise UsageError(f"there is no command '{action.name}'", where="actions", hint=(
+                    f"there are {', '.join(self._commands.names)}" if self._commands.names else "--alert-commands FILE names them"))
+            if isinstance(action, Keep):
+                manage.checked(action.statistic)
+
+    def _recording(self, alert: Alert) -> str:
+        """The recording that is meant: where none is named the one that is served."""
+        if alert.recording:
+            self._store.open(alert.recording)
+            return alert.recording
+        if len(self._store.names) != 1:
+            raise UsageError("which recording is not said", where="recording", hint=f"there are {', '.join(self._store.names)}")
+        return self._store.names[0]
+
+    def _judge(self, watched: _Watched) -> None:
+        alert = watched.alert
+        name = self._recording(alert)
+        if not is_live(self._store, name):
+            self._problem(watched, "nothing is being recorded")
+            return
+        hours = parse_hours(alert.only_during)
+        for begin, end, value in self._values(alert, name, watched.seen_ns):
+            local = datetime.datetime.fromtimestamp(begin / SECOND).astimezone()
+            reading = Reading(begin, end, value, hours is None or hours.hold(local))
+            standing, event = step(alert, watched.standing, reading)
+            with self._lock:
+                watched.standing, watched.seen_ns, watched.problem, watched.told = standing, end, "", False
+            if event is not None:
+                self._tell(watched, name, event, standing.value)
+
+    def _values(self, alert: Alert, name: str, seen_ns: int) -> list[tuple[int, int, float | None]]:
+        """Whole seconds since the last look: from, until and value; of time that was too long to be looked at one without a value."""
+        last = self._store.ends(name)[1]
+        until = (last - SETTLE) // SECOND * SECOND
+        first = max(seen_ns, until - LONGEST)
+        if first >= until:
+            return []
+        answer = query(self._store.open(name), parse(alert.statistic), from_ns=first, until_ns=until, interval_ns=SECOND)
+        assert isinstance(answer, Series)
+        skipped: list[tuple[int, int, float | None]] = [(seen_ns, first, None)] if 0 < seen_ns < first else []
+        return skipped + [(at, at + SECOND, None if math.isnan(value) else float(value))
+                          for place, value in enumerate(answer.values.tolist()) if (at := answer.t0_ns + place * SECOND) >= first]
+
+    def _tell(self, watched: _Watched, recording: str, event: Event, value: float | None) -> None:
+        """Say it in the log, and do what is to be done."""
+        alert = watched.alert
+        if event == "clear" and not alert.also_when_clear:
+            return
+        words = sentence(alert)
+        self._line(alert, event, value, words)
+        facts = {"IOLAB_ALERT": alert.name, "IOLAB_EVENT": event, "IOLAB_RECORDING": recording, "IOLAB_STATISTIC": alert.statistic,
+                 "IOLAB_VALUE": "" if value is None else repr(value), "IOLAB_WORDS": words}
+        for action in alert.actions:
+            problem = ""
+            if action.do == "command":
+                problem = self._commands.run(action.name, facts, partial(self._line, alert, "problem", value))
+            elif isinstance(action, Keep) and event != "clear":
+                problem = self._keep(recording, action)
+            if problem:
+                self._line(alert, "problem", value, problem)
+
+    def _keep(self, recording: str, action: Keep) -> str:
+        """Keep a statistic for a while: what was not kept before pauses of itself, whether or not this still runs. Why it isn't kept, or
+        nothing."""
+        place, asked = self._store.path(recording), parse(action.statistic)
+        try:
+            now = self._now() + ahead_ns(read_facts(place))
+            until = now + action.minutes * 60 * SECOND
+            states = [row["state"] for row in manage.listed(place) if same(asked, parse(row["statistic"]))]
+            if states != ["suspended"]:
+                change = manage.resume if states else manage.add
+                change(place, [action.statistic], wait_s=self._wait, now_ns=now, until_ns=until)
+        except IolabError as error:
+            return error.message
+        return ""
+
+    def _problem(self, watched: _Watched, words: str) -> None:
+        """Note why it can't be judged. How it stood stays: seconds that come later go on from there."""
+        now = self._now()
+        with self._lock:
+            if not watched.problem:
+                watched.problem_ns = now
+            watched.problem = words
+            raised, lasts = watched.standing.state == "raised", now - watched.problem_ns >= PASSING
+            say = raised and lasts and not watched.told
+            watched.told = watched.told or say
+        if say:
+            self._line(watched.alert, "problem", watched.standing.value, f"it was raised, and can't be judged any more: {words}")
+
+    def _line(self, alert: Alert, event: str, value: float | None, words: str) -> None:
+        try:
+            self.log.write(AlertLine.model_validate({"time_ns": self._now(), "name": alert.name, "event": event, "value": value,
+                                                      "words": words}))
+        except IolabError as error:
+            with self._lock:
+                watched = self._watched.get(alert.name)
+                if watched is not None:  # it may have been removed meanwhile
+                    watched.problem = error.message
+
+
+def _state(watched: _Watched) -> AlertState:
+    standing, alert = watched.standing, watched.alert
+    try:
+        unit = parse(alert.statistic).entry.unit
+    except UsageError:
+        unit = ""
+    return AlertState(
+        alert=alert, state="unknown" if watched.problem else standing.state, unit=unit,
+        since_ns=watched.problem_ns if watched.problem else standing.since_ns,
+        value=None if standing.value is None else number(standing.value), problem=watched.problem, sentence=sentence(alert))

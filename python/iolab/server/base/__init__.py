@@ -1,0 +1,1 @@
+"""Values, documents and stores that every part of the service uses."""

@@ -1,0 +1,369 @@
+"""What the service answers, as data: the OpenAPI document and the page's types are generated from these."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...report.model.heatmap_payload import HeatMapGroup, LossesOfKind
+
+Value = float | int | None
+
+
+class Model(BaseModel):
+    """A part of an answer; every field is always there."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
+
+
+class Whole(Model):
+    """A whole answer, with the version of its shape."""
+
+    schema_: Literal[1] = Field(1, serialization_alias="schema")
+
+
+class Problem(Whole):
+    """Why there is no answer: what happened, and what to do about it (empty where nothing can be done)."""
+
+    error: str
+    hint: str = ""
+
+
+class RecordingFacts(Model):
+    """Something that is served. Times are ns on its own clock, null where it holds nothing; `clock` says whether they count from 1970.
+
+    first_ns: of what is kept where that goes back further than events. last_ns: of the latest event; of what is being recorded how far
+    that is, though no I/O came lately. `live`: whether it is still being recorded. events, samples: by source. `problem`: why it can't be
+    read, else empty.
+    """
+
+    name: str
+    kind: Literal["recording", "trace"]
+    host: str
+    clock: Literal["realtime", "trace"]
+    live: bool
+    first_ns: int | None
+    last_ns: int | None
+    events: dict[str, int]
+    samples: dict[str, int]
+    problem: str
+
+
+class Recordings(Whole):
+    """Everything that is served."""
+
+    recordings: list[RecordingFacts]
+
+
+class Breakdown(Model):
+    """A field that a statistic can be broken down by, and what the answer then is."""
+
+    field: str
+    kind: Literal["stack", "heat"]
+
+
+class Lacking(Breakdown):
+    """A field that a statistic has, and that what answers it there does not tell: the answer would be `unknown` alone."""
+
+    why_not: str
+
+
+class SourceFacts(Model):
+    """A source that can answer a statistic, with the fields that it can tell; `counted` says that it is counters."""
+
+    name: str
+    counted: bool
+    fields: list[str]
+
+
+class StatisticFacts(Model):
+    """A statistic of the catalogue, as far as the recording can answer it: `source` is what answers, `counted` says that these are
+    counters, not events; `why_not` says why nothing does. `covers`: what its numbers hold. `sources`: all that can
+    answer where they are named, the one that answers by itself first. `lacking`: fields that it could be broken down by elsewhere."""
+
+    name: str
+    about: str
+    covers: str
+    unit: str
+    source: str
+    sources: list[SourceFacts]
+    counted: bool
+    filters: list[str]
+    breakdowns: list[Breakdown]
+    lacking: list[Lacking]
+    available: bool
+    why_not: str
+
+
+class Statistics(Whole):
+    """The catalogue, as far as it goes for one recording."""
+
+    recording: str
+    statistics: list[StatisticFacts]
+
+
+class OverTime(Whole):
+    """Values by column of time, per second (levels and shares: on average); null where nothing was recorded.
+
+    Column c begins at t0_ns + c * interval_ns. first_ns, until_ns: the time that the answer is about; covered_ns: how much of it was
+    recorded. total: the plain sum, 0 for levels and shares; mean: over what was recorded. lost_by_column: (column, records lost there),
+    0 where nobody knows how many; losses: the same by kind, with what has no time.
+    """
+
+    statistic: str
+    t0_ns: int
+    interval_ns: int
+    unit: str
+    source: str
+    first_ns: int
+    until_ns: int
+    covered_ns: int
+    total: int
+    mean: Value
+    notes: list[str]
+    lost_by_column: list[tuple[int, int]]
+    losses: list[LossesOfKind]
+
+
+class SeriesAnswer(OverTime):
+    """A number over time."""
+
+    kind: Literal["series"] = "series"
+    values: list[Value]
+
+
+class Layer(Model):
+    """The values of one key of a breakdown."""
+
+    key: str
+    total: int
+    mean: Value
+    values: list[Value]
+
+
+class Others(Model):
+    """All keys together that are not named; `keys`: how many."""
+
+    keys: int
+    total: int
+    mean: Value
+    values: list[Value]
+
+
+class StackAnswer(OverTime):
+    """A number over time for each key, largest first.
+
+    adds_up: whether keys are parts of a whole. False where they overlap (a partition and its disk) or are shares of several things: no
+    sum of them says anything; of the first kind `others` then has no numbers, of the second an average.
+    """
+
+    kind: Literal["stack"] = "stack"
+    adds_up: bool
+    keys: list[Layer]
+    others: Others | None
+
+
+class HeatAnswer(Whole):
+    """Counts by column of time and by value: four lists of one length; low <= value < high in `unit`. `weight`: what `count` holds, I/Os
+    or the bytes that they moved; `events` are I/Os.
+
+    gaps: (first, one past the last) column in which nothing was recorded.
+    """
+
+    kind: Literal["heat"] = "heat"
+    statistic: str
+    t0_ns: int
+    interval_ns: int
+    y: str
+    unit: Literal["ns", "B", ""]
+    weight: Literal["count", "time", "bytes"]
+    events: int
+    without_y: int
+    filtered: int
+    outside: int
+    lost: int
+    damaged: int
+    unpaired: int
+    averaged: bool
+    column: list[int]
+    low: list[int]
+    high: list[int]
+    count: list[int]
+    lost_by_column: list[tuple[int, int]]
+    losses: list[LossesOfKind]
+    gaps: list[tuple[int, int]]
+    notes: list[str]
+
+
+class Line(Model):
+    """A number over time, and over all of it."""
+
+    key: str
+    mean: Value
+    values: list[Value]
+
+
+class PercentilesAnswer(Whole):
+    """A heat map as lines over time: percentiles, the largest value and the mean of each column, null where there was no I/O; `mean` of a
+    line is that of all of the time together, never an average of columns. `gaps`: (first, one past the last) column in which nothing was
+    recorded; they may reach beyond the columns, to either side, as may `window`, the time that is answered for (null: not known)."""
+
+    kind: Literal["percentiles"] = "percentiles"
+    statistic: str
+    t0_ns: int
+    interval_ns: int
+    y: str
+    unit: Literal["ns", "B", ""]
+    events: int
+    keys: list[Line]
+    notes: list[str]
+    lost_by_column: list[tuple[int, int]]
+    losses: list[LossesOfKind]
+    gaps: list[tuple[int, int]]
+    window: tuple[int, int] | None
+
+
+class DrawnMap(Whole):
+    """A heat map made ready for the page's canvas. `group` is null where no event has such a value.
+
+    gaps: (first, one past the last) column in which nothing was recorded; they may reach beyond the columns, to either side.
+    window: (first, one past the last) column of the time that is answered for, null where that is not known.
+    """
+
+    kind: Literal["map"] = "map"
+    statistic: str
+    t0_ns: int
+    interval_ns: int
+    events: int
+    notes: list[str]
+    gaps: list[tuple[int, int]]
+    window: tuple[int, int] | None
+    group: HeatMapGroup | None
+
+
+class Layers(Whole):
+    """A heat map told apart by a field: `map` has one dimension, whose parts are the keys in the order they were asked for, then all
+    others together where these are asked for; together they are the map, on the same columns and rows."""
+
+    kind: Literal["layers"] = "layers"
+    statistic: str
+    by: str
+    keys: list[str]
+    rest: bool
+    map: DrawnMap
+
+
+class Extreme(Model):
+    """A column of time with its value, per second (levels and shares: on average)."""
+
+    from_ns: int
+    until_ns: int
+    value: float | int
+
+
+class Extremes(Whole):
+    """The moments with the largest or smallest values, in that order, the earlier first among equals.
+
+    statistic: what was looked at, a number over time: without the breakdown that was asked for. Columns that the span cuts, and those
+    of which a part was not recorded, are left out. columns: how many were compared.
+    """
+
+    statistic: str
+    which: Literal["max", "min"]
+    unit: str
+    interval_ns: int
+    columns: int
+    moments: list[Extreme]
+    notes: list[str]
+
+
+class Share(Model):
+    """A value of a dimension: I/Os inside the rectangle and outside of it, and its share of each (null where there are none at all)."""
+
+    value: str
+    inside: int
+    outside: int
+    share_inside: float | None
+    share_outside: float | None
+
+
+class DimensionShares(Model):
+    """The values of a field, those first whose share inside is the furthest from that outside; `left`: how many more there are."""
+
+    field: str
+    telling: float
+    values: list[Share]
+    left: int
+    left_inside: int
+    left_outside: int
+
+
+class Who(Whole):
+    """Whose the I/Os inside a rectangle of time and value are, the most telling dimension first. An open end of it is null.
+
+    without_y: I/Os that lack the value; they are outside.
+    """
+
+    recording: str
+    statistic: str
+    y: str
+    unit: str
+    source: str
+    from_ns: int | None
+    until_ns: int | None
+    low: int | None
+    high: int | None
+    inside: int
+    outside: int
+    without_y: int
+    notes: list[str]
+    dimensions: list[DimensionShares]
+
+
+class Node(Model):
+    """A directory or file with all that lies below it, the largest first. `own`: of its own name, not of what lies below;
+    `others`: what is too small to be named, added up, and `left`: how many these are."""
+
+    name: str
+    total: int
+    own: int
+    others: int
+    left: int
+    children: list[Node]
+
+
+class Hierarchy(Whole):
+    """The plain sums of paths, by directory, in I/Os or bytes. `unnamed`: of I/Os whose path is not known."""
+
+    recording: str
+    statistic: str
+    unit: Literal["1", "B"]
+    total: int
+    unnamed: int
+    root: Node
+
+
+class Tick(Whole):
+    """Once a second in the stream: how far a recording is. `state`: "recording", "waiting" for the probe, "ended", or "" of what was not
+    recorded live. now_ns: until when the newest session is there, which is what is followed; less than last_ns where that was begun after
+    the clock was set back. lost, suspended (with the reason): by source, as the recorder says. problem: why it can't be read now, else
+    empty."""
+
+    recording: str
+    state: str
+    live: bool
+    first_ns: int | None
+    last_ns: int | None
+    now_ns: int | None
+    events: dict[str, int]
+    lost: dict[str, int]
+    suspended: dict[str, str]
+    bytes: int | None
+    problem: str
+
+
+ANSWERS: dict[str, type[Model]] = {each.__name__: each for each in (
+    Problem, Recordings, Statistics, SeriesAnswer, StackAnswer, HeatAnswer, DrawnMap,
+    PercentilesAnswer, Layers, Extremes, Who, Hierarchy, Tick)}
+"""Every answer to a question, by name."""

@@ -1,0 +1,1 @@
+"""The application: routes, access policy, actions, compression, and the server process."""

@@ -1,0 +1,1 @@
+"""The live stream of server-sent events."""

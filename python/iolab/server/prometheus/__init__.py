@@ -1,0 +1,1 @@
+"""The /metrics endpoint, as text and protobuf."""

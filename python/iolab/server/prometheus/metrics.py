@@ -1,0 +1,187 @@
+"""/metrics for Prometheus: chosen statistics, counted on from scrape to scrape, so that each costs what is new since the last."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...errors import IolabError, UsageError
+from ...recording.base.counts import HeatCounts
+from ...recording.base.grids import LogLinear
+from ...statistics.answers.answers import Stack
+from ...statistics.ask.available import availability, held
+from ...statistics.ask.query import query
+from ...statistics.language.fields import QUANTIZED
+from ...statistics.language.names import Statistic, parse
+from ..base.store import Store
+from ..base.thread_pool import Workers
+from ..queries.listing import is_live
+from . import protobuf
+from .prometheus_text import TEXT, Family, Histogram, Labels, Sample, text
+
+LAG = 5 * 10**9
+"""Of a recording that grows, events of the last so many ns wait for the next scrape: they still come in out of order."""
+MOST_KEYS = 200
+"""Keys of a breakdown that are told apart, the first that appear; later ones are added up as `(others)`."""
+OTHERS = "(others)"
+
+_TIME, _SIZE = range(9, 37), range(8, 25)
+
+NAMES = {"ops": ("iolab_operations_total", "I/Os of a statistic since the recording began."),
+         "bytes": ("iolab_bytes_total", "Bytes of a statistic since the recording began."),
+         "latency": ("iolab_latency_nanoseconds", "Latency of I/Os; the sum takes each at the middle of its bucket, within 0.8 %."),
+         "queue": ("iolab_queue_nanoseconds", "Time of I/Os in the queue; the sum takes each at the middle of its bucket, within 0.8 %."),
+         "size": ("iolab_size_bytes",
+                  "Size of I/Os; the sum takes each at its bucket's low end: exact for powers of two, else within 1.6 %.")}
+
+
+@dataclass
+class _Counted:
+    """A statistic of a recording, counted up to a moment."""
+
+    recording: str
+    statistic: Statistic
+    until_ns: int | None = None
+    totals: dict[str, int] = field(default_factory=dict)
+    histogram: Histogram | None = None
+
+
+class Exporter:
+    """Counts for /metrics. UsageError for a statistic that makes no metric."""
+
+    def __init__(self, store: Store, statistics: Sequence[str]) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        asked = list(dict.fromkeys(map(_exported, statistics)))
+        self._counted = [_Counted(name, statistic) for name in store.names for statistic in asked]
+
+    def families(self) -> list[Family]:
+        """Everything, up to now. A statistic that a recording can't answer is left out, until it can."""
+        with self._lock:
+            found: dict[str, list[Sample]] = {}
+            # one moment for all of a recording: what is divided by each other is of the same I/Os
+            moments: dict[str, tuple[int, int]] = {}
+            for each in self._counted:
+                try:
+                    if each.recording not in moments:
+                        moments[each.recording] = self._settled(each.recording)
+                    self._count(each, *moments[each.recording])
+                except IolabError:
+                    continue
+                name = each.statistic.breakdown if each.histogram is not None else each.statistic.entry.measure
+                found.setdefault(str(name), []).extend(_samples(each))
+            families = [Family(*NAMES[name], "histogram" if name in ("latency", "queue", "size") else "counter", found[name])
+                        for name in NAMES if name in found]
+            return [*families, *self._of_recordings()]
+
+    def _settled(self, recording: str) -> tuple[int, int]:
+        """Where a recording begins, and up to where nothing more comes."""
+        first, last = self._store.ends(recording)
+        return first, last + 1 - (LAG if is_live(self._store, recording) else 0)
+
+    def _count(self, each: _Counted, first: int, until: int) -> None:
+        """Add what came between `first`, or when it was counted last, and `until`."""
+        opened = self._store.open(each.recording)
+        # counters of the kernel are told better by who reads them directly
+        if availability(each.statistic.entry, *held(opened)).counted:
+            return
+        since = each.until_ns
+        if until <= (first if since is None else since):
+            return
+        # what is kept has wider buckets and whole seconds: parts of it would not add up
+        answer = query(opened, each.statistic, from_ns=since, until_ns=until, columns=1, kept=False)
+        if isinstance(answer, HeatCounts):
+            each.histogram = each.histogram or Histogram(_SIZE if answer.y == "size" else _TIME, native=answer.y != "size")
+            _add(each.histogram, answer)
+        elif isinstance(answer, Stack):
+            for key, total in [*zip(answer.keys, answer.totals, strict=True), (OTHERS, answer.rest_total)]:
+                if key not in each.totals and len(each.totals) >= MOST_KEYS:
+                    key = OTHERS
+                if total or key in each.totals:
+                    each.totals[key] = each.totals.get(key, 0) + total
+        else:
+            each.totals[""] = each.totals.get("", 0) + answer.total
+        each.until_ns = until
+
+    def _of_recordings(self) -> list[Family]:
+        """How far each recording is, and what it lost."""
+        ends, lost = [], []
+        for name in self._store.names:
+            try:
+                recording = self._store.recording(name)
+                if recording is None:
+                    continue
+                ends.append(Sample((("recording", name),), (recording.span() or (0, 0))[1] / 1e9))
+                kinds: dict[str, int] = {}
+                for loss in recording.losses():
+                    kinds[loss["kind"]] = kinds.get(loss["kind"], 0) + (loss["count"] or 0)
+            except IolabError:
+                continue
+            lost += [Sample((("recording", name), ("kind", kind)), float(count)) for kind, count in sorted(kinds.items())]
+        return [Family("iolab_last_event_timestamp_seconds", "Time of the latest event.", "gauge", ends),
+                Family("iolab_lost_total", "Losses noted in the recording, by kind, where their number is known.", "counter", lost)]
+
+
+def _exported(name: str) -> Statistic:
+    statistic = parse(name)
+    measure, breakdown = statistic.entry.measure, statistic.breakdown
+    mapped = breakdown in QUANTIZED and (measure != "ops" or breakdown == "offset")
+    if mapped or measure not in ("ops", "bytes") or not statistic.entry.sources:
+        raise UsageError(f"{statistic} makes no metric", where="--metric",
+                         hint="those of I/Os do: latency, queue and size of ops make histograms, other breakdowns but offset counters")
+    return statistic
+
+
+def _add(histogram: Histogram, counts: HeatCounts) -> None:
+    if not isinstance(counts.grid, LogLinear) or not len(counts.count):
+        return
+    index, count = counts.by_index()
+    bounds = [counts.grid.bounds(each, each) for each in index.tolist()]
+    octaves = np.array([int(low).bit_length() - 1 for low, _ in bounds])
+    for octave in np.unique(octaves).tolist():
+        histogram.octaves[octave] = histogram.octaves.get(octave, 0) + int(count[octaves == octave].sum())
+    middle = [low if counts.y == "size" else (low + high - 1) / 2 for low, high in bounds]
+    histogram.count += int(count.sum())
+    histogram.sum += float(np.dot(middle, count))
+
+
+def _samples(each: _Counted) -> list[Sample]:
+    labels: Labels = (("recording", each.recording), ("statistic", str(each.statistic)))
+    if each.histogram is not None:
+        return [Sample(labels, each.histogram)]
+    breakdown = each.statistic.breakdown
+    return [Sample((*labels, (breakdown, key)) if breakdown else labels, float(total)) for key, total in each.totals.items()]
+
+
+def endpoint(exporter: Exporter, pool: Workers) -> Callable[[Request], Any]:
+    """/metrics in the form that the scraper likes best."""
+
+    async def answer(request: Request) -> Response:
+        binary = prefers_protobuf(request.headers.get("accept", ""))
+        content = await pool.run(lambda: protobuf.encode(exporter.families()) if binary else text(exporter.families()))
+        return Response(content, headers={"content-type": protobuf.MEDIA_TYPE if binary else TEXT, "vary": "Accept"})
+
+    return answer
+
+
+def prefers_protobuf(accept: str) -> bool:
+    """Whether an `Accept` puts delimited protobuf before text."""
+    best = {"protobuf": 0.0, "text": 0.0}
+    for part in accept.split(","):
+        kind, *parameters = [each.strip().lower() for each in part.split(";")]
+        words = dict(each.split("=", 1) for each in parameters if "=" in each)
+        try:
+            weight = float(words.get("q", "1"))
+        except ValueError:
+            continue
+        if kind == "application/vnd.google.protobuf" and words.get("encoding") == "delimited":
+            best["protobuf"] = max(best["protobuf"], weight)
+        elif kind in ("text/plain", "text/*", "*/*", "application/openmetrics-text"):
+            best["text"] = max(best["text"], weight)
+    return best["protobuf"] > best["text"]

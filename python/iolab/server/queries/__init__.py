@@ -1,0 +1,1 @@
+"""Requests for statistics: their parameters and their answers."""

@@ -1,0 +1,55 @@
+"""Whose the I/Os in a rectangle are, and the paths of files as a tree."""
+
+from __future__ import annotations
+
+from ...errors import UsageError
+from ...recording.base.conditions import parse_range
+from ...statistics.ask import attribution as shares
+from ...statistics.ask import hierarchy as paths
+from ...statistics.language.fields import FIELDS, QUANTIZED
+from ..base.models import Hierarchy, Who
+from ..base.store import Store
+from .query_params import Question, Words, question_of, span_of
+
+SMALLEST = 0.001
+"""Share of all below which a path isn't named."""
+DEPTH = 12
+
+
+def who(store: Store, words: Words) -> Who:
+    """Every dimension's values by their share inside a rectangle against outside.
+
+    The statistic is a map, such as io.ops[latency]; from, to, low and high bound the rectangle. Outside is all else that meets the
+    statistic's filters from around_from to around_to, where these are left open of the whole recording.
+    """
+    question = question_of(store, words)
+    asked = question.statistic
+    if asked.breakdown not in QUANTIZED:
+        raise UsageError("whose I/Os these are is asked of a map", where="statistic", hint="such as io.ops[latency]")
+    low, high = _values(words, asked.breakdown)
+    found = shares.who(question.opened, asked.breakdown, shares.Rectangle(question.from_ns, question.until_ns, low, high),
+                       filters=asked.filters, entry=asked.entry, around=_around(question, words, store.ends(question.recording)),
+                       source=question.source, top=question.top)
+    return Who.model_validate({"recording": question.recording, "statistic": str(asked), **shares.as_data(found)})
+
+
+def _around(question: Question, words: Words, ends: tuple[int, int]) -> tuple[int | None, int | None]:
+    """The time that is looked at: that of the rectangle is in it in any case."""
+    first, until = span_of(words, ends, "around_")
+    return (None if first is None or question.from_ns is None else min(first, question.from_ns),
+            None if until is None or question.until_ns is None else max(until, question.until_ns))
+
+
+def _values(words: Words, field: str) -> tuple[int | None, int | None]:
+    kind = "time" if FIELDS[field].kind == "time" else "size"
+    text = f"{words.get('low', '')}..{words.get('high', '')}"
+    return (None, None) if text == ".." else parse_range(text, kind)
+
+
+def hierarchy(store: Store, words: Words) -> Hierarchy:
+    """Sums by directory of a statistic that is broken down by file."""
+    question = question_of(store, words)
+    found = paths.hierarchy(question.opened, question.statistic, from_ns=question.from_ns, until_ns=question.until_ns,
+                            source=question.source, least=SMALLEST)
+    return Hierarchy.model_validate({"recording": question.recording, "unit": "1" if found.statistic.entry.measure == "ops" else "B",
+                                     **paths.as_data(found, DEPTH)})

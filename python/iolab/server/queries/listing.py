@@ -1,0 +1,134 @@
+"""What is served, what can be asked of it, its marks and losses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from ...errors import IolabError
+from ...recording.write.ingest import source_of
+from ...statistics.ask.available import available
+from ...statistics.engine.coverage import covered
+from ...statistics.engine.snapshot import snapshot
+from ...statistics.language.fields import MAPPED
+from ..base.models import Breakdown, Lacking, RecordingFacts, Recordings, SourceFacts, StatisticFacts, Statistics
+from ..base.noted import Loss, Losses, Mark, Marks
+from ..base.status import changes
+from ..base.store import Store
+from .query_params import Words, recording_of
+
+MOST_LINES = 2000
+"""Marks or losses in one answer: the latest."""
+
+_RUNS = "runs/"
+_EPOCH = 10**17
+"""Later than this (March 1973) a time in ns counts from 1970."""
+
+
+def recordings(store: Store, words: Words) -> Recordings:
+    """Everything that is served; what can't be read is listed with its problem."""
+    return Recordings(recordings=[facts_of(store, name) for name in store.names])
+
+
+def facts_of(store: Store, name: str) -> RecordingFacts:
+    """One of them."""
+    trace = store.is_trace(name)
+    try:
+        return _of_trace(store, name) if trace else _of_recording(store, name)
+    except IolabError as error:
+        kind: Literal["trace", "recording"] = "trace" if trace else "recording"
+        return RecordingFacts(name=name, kind=kind, host="", clock="trace", live=False, first_ns=None, last_ns=None, events={}, samples={},
+                              problem=error.message)
+
+
+def _of_trace(store: Store, name: str) -> RecordingFacts:
+    first, last = store.ends(name)
+    summary = store.summary(name)
+    held = summary.events > 0
+    return RecordingFacts(name=name, kind="trace", host="", clock="realtime" if first > _EPOCH else "trace", live=False,
+                          first_ns=first if held else None, last_ns=last if held else None,
+                          events={source_of(summary.format): summary.events}, samples={}, problem="")
+
+
+def _of_recording(store: Store, name: str) -> RecordingFacts:
+    recording = store.recording(name)
+    assert recording is not None
+    facts, span = recording.facts, store.ends(name)
+    held = span != (0, 0)
+    events: Counter[str] = Counter()
+    samples: Counter[str] = Counter()
+    for counter, segments in ((events, recording.segments()), (samples, recording.sample_segments())):
+        for segment in segments:
+            counter.update(segment.sources)
+    return RecordingFacts(name=name, kind="recording", host=facts.host, clock=facts.clock, live=is_live(store, name),
+                          first_ns=span[0] if held else None, last_ns=span[1] if held else None, events=dict(events), samples=dict(samples),
+                          problem="")
+
+
+def is_live(store: Store, name: str) -> bool:
+    """Whether it is being recorded: its last session has no end, and something was written lately (a writer that was killed left none)."""
+    recording = store.recording(name)
+    sessions = [] if recording is None else recording.facts.sessions
+    return bool(sessions) and sessions[-1].get("until_ns") is None and changes(store.path(name))
+
+
+def statistics(store: Store, words: Words) -> Statistics:
+    """The catalogue, with what the recording can answer."""
+    name = recording_of(store, words)
+    return Statistics(recording=name, statistics=[
+        StatisticFacts(
+            name=each.entry.name, about=each.entry.about, covers=each.entry.covers, unit=each.entry.unit, source=each.source,
+            counted=each.counted, filters=list(each.entry.filters), available=not each.why_not, why_not=each.why_not,
+            sources=[SourceFacts(name=one.source, counted=one.counted, fields=list(one.fields)) for one in each.sources],
+            breakdowns=[Breakdown(field=field, kind=_kind(field)) for field in each.breakdowns],
+            lacking=[Lacking(field=field, kind=_kind(field), why_not=why) for field, why in each.lacking.items()])
+        for each in available(store.open(name), store.summary(name).has if store.is_trace(name) else None)])
+
+
+def _kind(field: str) -> Literal["stack", "heat"]:
+    return "heat" if field in MAPPED else "stack"
+
+
+def marks(store: Store, words: Words) -> Marks:
+    """Named spans of a recording; a trace has none."""
+    name = recording_of(store, words)
+    recording = store.recording(name)
+    found = [] if recording is None else recording.marks()
+    results = store.results_of(name)
+    return Marks(recording=name, left=max(0, len(found) - MOST_LINES), marks=[
+        Mark(label=each["label"], kind=each["kind"], from_ns=each["from_ns"], until_ns=each["until_ns"],
+             link=None if each["link"] is None else str(each["link"]), facts=_facts(each, results))
+        for each in found[-MOST_LINES:]])
+
+
+def run_of(mark: Mapping[str, Any]) -> str | None:
+    """The run that a line of marks is of, None where it is of none."""
+    link = mark["link"]
+    if mark["kind"] != "run" or not isinstance(link, str) or not link.startswith(_RUNS):
+        return None
+    return link.removeprefix(_RUNS)
+
+
+def _facts(mark: Mapping[str, Any], results: str | None) -> dict[str, Any]:
+    """What is known of a mark; of a run whose report is served where that is: `report` and `run`."""
+    facts = mark["facts"] if isinstance(mark["facts"], dict) else {}
+    run = run_of(mark)
+    return facts if run is None or results is None else {**facts, "report": results, "run": run}
+
+
+def losses(store: Store, words: Words) -> Losses:
+    """What a recording lost, and when nothing was recorded; of a trace the answers themselves say it."""
+    name = recording_of(store, words)
+    recording = store.recording(name)
+    if recording is None:
+        return Losses(recording=name, losses=[], totals={}, gaps=[], recorded=[], left=0)
+    found = recording.losses()
+    totals: Counter[str] = Counter()
+    for each in found:
+        totals[each["kind"]] += each["count"] or 0
+    spans = covered(snapshot(recording), store.ends(name)[1]) or []
+    return Losses(recording=name, totals=dict(totals), gaps=recording.gaps()[-MOST_LINES:], recorded=spans[-MOST_LINES:],
+                  left=max(0, len(found) - MOST_LINES), losses=[
+        Loss(source=each["source"], kind=each["kind"], from_ns=each["from_ns"], until_ns=each["until_ns"], count=each["count"],
+             words=each["words"]) for each in found[-MOST_LINES:]])

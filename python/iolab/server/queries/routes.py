@@ -1,0 +1,102 @@
+"""The paths that answer a question: their parameters, what they answer, and the pure function that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..base.compared import Changes, Difference
+from ..base.models import (
+    DrawnMap,
+    Extremes,
+    HeatAnswer,
+    Hierarchy,
+    Layers,
+    Model,
+    PercentilesAnswer,
+    Recordings,
+    SeriesAnswer,
+    StackAnswer,
+    Statistics,
+    Who,
+)
+from ..base.noted import Losses, Marks
+from ..base.store import Store
+from . import compare_heatmap, drill, listing, peaks, queries, split_heatmap
+from .parameters import (
+    AROUND,
+    COLUMNS,
+    DRAWN,
+    EVERY,
+    HIGH,
+    LINES,
+    LOW,
+    OTHER_SPAN,
+    RECORDING,
+    SOURCE,
+    SPAN,
+    STATISTIC,
+    TOPMOST,
+    Parameter,
+    count,
+    one_of,
+    text,
+    texts,
+)
+from .query_params import Words
+
+PREFIX = "/api/v1"
+
+
+@dataclass(frozen=True)
+class Route:
+    """A path.
+
+    Attributes:
+        path: below `PREFIX`. about: in one line. parameters: that it takes; others are refused.
+        models: of its answer, one of them; none where it answers `kind`, a media type.
+        answer: a pure function of what is served and the parameters.
+        binary: the same answer in binary where it is a heat map, None where the path has none.
+        ends: parameters that end the spans of time which the answer is about; none where it is not remembered.
+    """
+
+    path: str
+    about: str
+    parameters: tuple[Parameter, ...]
+    models: tuple[type[Model], ...]
+    answer: Callable[[Store, Words], Model | bytes]
+    binary: Callable[[Store, Words], bytes | Model] | None = None
+    kind: str = "application/json"
+    ends: tuple[str, ...] = ()
+
+
+ROUTES = (
+    Route("/recordings", "What is served.", (), (Recordings,), listing.recordings),
+    Route("/statistics", "The catalogue, and what the recording can answer.", (RECORDING,), (Statistics,), listing.statistics),
+    Route("/query", "The answer to a statistic: a series, a stack, or a heat map.",
+          (RECORDING, STATISTIC, *SPAN, *COLUMNS, SOURCE, TOPMOST, DRAWN, LINES),
+          (SeriesAnswer, StackAnswer, HeatAnswer, DrawnMap, PercentilesAnswer),
+          queries.ask, queries.ask_binary, ends=("to",)),
+    Route("/export", "The same as CSV, byte for byte what iolab query --format csv writes.",
+          (RECORDING, STATISTIC, *SPAN, *COLUMNS, SOURCE, EVERY), (), queries.export, kind="text/csv"),
+    Route("/layers", "A heat map told apart by a field: the map of each key, and of all others.",
+          (RECORDING, STATISTIC, Parameter("by", "The field, such as process.", text(64), required=True),
+           Parameter("key", "A value of it; repeatable.", texts(split_heatmap.MOST), required=True),
+           Parameter("rest", "false: all others are left out of the answer.", one_of("true", "false")), *SPAN, *COLUMNS, SOURCE, LINES),
+          (Layers,), split_heatmap.layers, split_heatmap.layers_binary, ends=("to",)),
+    Route("/extremes", "The moments with the largest or smallest values.",
+          (RECORDING, STATISTIC, Parameter("kind", "Which of them. Default: max.", one_of("max", "min")), *SPAN,
+           Parameter("interval", "Length of a column: 1s, 10s. Default: a second, of long spans more.", text(64)),
+           Parameter("count", "Moments at most.", count(peaks.MOST, peaks.COUNT)), SOURCE), (Extremes,), peaks.extremes,
+          ends=("to",)),
+    Route("/difference", "A range of time beside another of the same length: of a heat map what it has more, of numbers how they changed.",
+          (RECORDING, STATISTIC, *(replace(each, required=True) for each in (*SPAN, *OTHER_SPAN)), *COLUMNS, SOURCE, TOPMOST),
+          (Difference, Changes), compare_heatmap.compared, ends=("to", "other_to")),
+    Route("/who", "Whose the I/Os inside a rectangle of time and value are.",
+          (RECORDING, STATISTIC, *SPAN, *AROUND, LOW, HIGH, SOURCE, TOPMOST), (Who,), drill.who, ends=("to", "around_to")),
+    Route("/hierarchy", "I/Os or bytes of files, by directory.", (RECORDING, STATISTIC, *SPAN, SOURCE), (Hierarchy,), drill.hierarchy,
+          ends=("to",)),
+    Route("/marks", "Named spans of time, such as runs.", (RECORDING,), (Marks,), listing.marks),
+    Route("/losses", "What was lost, and when nothing was recorded.", (RECORDING,), (Losses,), listing.losses),
+)
+"""Every path that answers a question, once."""

@@ -1,0 +1,1 @@
+"""Reports of served results, and worksheets shared as one file."""

@@ -1,0 +1,132 @@
+"""The reports of results whose recordings are served: made when they are asked for, and linked with the worksheet both ways."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...errors import IolabError
+from ...recording.read.recording import Recording
+from ...report.model.payload import Link
+from ...results.open.cache import evidence_key
+from ...results.open.results import Results
+from ...statistics.ask.available import available
+from ..base.store import NotServed, Store
+from ..base.thread_pool import Busy, Workers
+from ..queries.listing import run_of
+
+PATH = "/report/{name}"
+MOST_WAITING = 16
+"""Requests that wait while a report is made; more are refused."""
+
+_POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]+)"')
+
+
+class Reports:
+    """The pages of a store's results, each kept until its evidence changes. Safe to use from several threads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._making = threading.Lock()
+        self._held: dict[str, tuple[str, str]] = {}
+
+    def held(self, name: str) -> str | None:
+        """A report that was made of the evidence as it is, None where it has to be made. NotServed where there are no results of that
+        name."""
+        key = evidence_key(self._path(name))
+        held = self._held.get(name)
+        return held[1] if held is not None and held[0] == key else None
+
+    def page(self, name: str) -> str:
+        """A report, made where it has to be; Busy while another one is. NotServed where there are no results of that name."""
+        held = self.held(name)
+        if held is not None:
+            return held
+        if not self._making.acquire(blocking=False):
+            raise Busy
+        try:
+            key, path = evidence_key(self._path(name)), self._path(name)
+            self._held[name] = key, self._made(name, path)
+            return self._held[name][1]
+        finally:
+            self._making.release()
+
+    def _path(self, name: str) -> Path:
+        path = self._store.results.get(name)
+        if path is None:
+            raise NotServed(f"there is no report '{name[:80]}'", hint=f"there are {', '.join(self._store.results) or 'none'}")
+        return path
+
+    def _made(self, name: str, path: Path) -> str:
+        # charts take long to load
+        from ...report.assemble import assemble
+        from ...report.page.html import render
+        from ...report.sections.maps import run_maps
+        from ...report.sections.profiles import run_profiles
+
+        results = Results(path)
+        payload, details = assemble(results)
+        links = self._links(name)
+        for run, detail in zip(results.runs, details.runs, strict=True):
+            # evidence isn't served: it is named, and what was recorded of the run is a link
+            bare = [Link(text=each.text, href=None) for each in detail.links]
+            detail.links = [*links.get(run.id, []), *bare]
+        return render(payload, details, run_maps(results), run_profiles(results))
+
+    def _links(self, name: str) -> dict[str, list[Link]]:
+        """Of each run where the worksheet shows what was recorded of it."""
+        found: dict[str, list[Link]] = {}
+        for recording in self._store.of_results(name):
+            try:
+                opened = Recording(self._store.path(recording))
+                marks, graph = opened.marks(), _first_look(opened)
+            except IolabError:
+                continue  # its own problem is told where it is listed
+            for mark in marks:
+                run = run_of(mark)
+                if run is not None and mark["until_ns"] is not None:
+                    words = {"recording": recording, "from": mark["from_ns"], "to": mark["until_ns"], **({"graph": graph} if graph else {})}
+                    found.setdefault(run, []).append(Link(text=f"what was recorded: {recording}", href=f"/?{urlencode(words)}"))
+        return found
+
+
+def _first_look(recording: Recording) -> str:
+    """What shows most of a run at a glance: a map of latency, else the first statistic that has an answer; empty where none has."""
+    found = [each for each in available(recording) if not each.why_not]
+    mapped = next((each for each in found if "latency" in each.breakdowns), None)
+    return f"{mapped.entry.name}[latency]" if mapped else found[0].entry.name if found else ""
+
+
+def endpoint(reports: Reports, pool: Workers) -> Callable[[Request], Any]:
+    """A report as a page; what it may do is what it says itself, and no more. Reports are made one at a time, in one of the threads: who
+    waits for them occupies none."""
+    turn = asyncio.Lock()
+    waiting = 0
+
+    async def made(name: str) -> str:
+        nonlocal waiting
+        if waiting >= MOST_WAITING:
+            raise Busy
+        waiting += 1
+        try:
+            async with turn:
+                return await pool.run(lambda: reports.page(name))
+        finally:
+            waiting -= 1
+
+    async def answer(request: Request) -> Response:
+        name = request.path_params["name"]
+        html = await pool.run(lambda: reports.held(name)) or await made(name)
+        policy = _POLICY.search(html)
+        allowed = policy[1] if policy else "default-src 'none'"
+        return Response(html, media_type="text/html", headers={"content-security-policy": f"{allowed}; frame-ancestors 'none'"})
+
+    return answer

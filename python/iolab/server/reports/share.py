@@ -1,0 +1,75 @@
+"""A worksheet as one HTML file: the page with the answers that it shows, which still hovers, zooms and crops without a service."""
+
+from __future__ import annotations
+
+import json
+import time
+from urllib.parse import parse_qsl
+
+from ... import __version__
+from ...errors import IolabError, UsageError
+from ...heatmap.theme import DARK, LIGHT
+from ...report.page.heatmap_page import colours
+from ...report.page.html import json_element, standing
+from ..base.store import Store
+from ..base.worksheet import Sharing
+from ..queries import listing
+from ..queries.query_params import parameters
+from ..queries.routes import ROUTES
+
+LARGEST = 64 << 20
+"""Bytes of all answers together."""
+LONGEST_S = 60.0
+"""Seconds that they may take."""
+
+
+def share(store: Store, wanted: Sharing) -> str:
+    """The file. Questions that are refused have no answer in it, as they have none in the page."""
+    sheet = wanted.worksheet
+    name = sheet.recording or (store.names[0] if len(store.names) == 1 else "")
+    answers: dict[str, str] = {}
+    size = 0
+    limit = time.monotonic() + LONGEST_S
+    for question in dict.fromkeys(wanted.questions):
+        if time.monotonic() > limit:
+            raise UsageError(f"the answers take more than {LONGEST_S:g} s", hint="share fewer graphs, or less time")
+        try:
+            answer = _answer(store, question)
+        except IolabError:
+            continue
+        size += len(answer)
+        if size > LARGEST:
+            raise UsageError(f"the answers have more than {LARGEST >> 20} MiB", hint="share fewer graphs, or less time")
+        answers[question] = answer
+    # what is in a file doesn't grow
+    facts = [listing.facts_of(store, name).model_copy(update={"live": False})] if name in store.names else []
+    known = listing.statistics(store, {"recording": name}).statistics if facts else []
+    parts = {"worksheet": sheet.model_dump_json(by_alias=True), "recordings": _list([each.model_dump_json() for each in facts]),
+             "statistics": _list([each.model_dump_json() for each in known]), "answers": _object(answers)}
+    look = _object({"light": colours(LIGHT).model_dump_json(), "dark": colours(DARK).model_dump_json()})
+    return standing("live", sheet.name or "worksheet", f"iolab {__version__}", [
+        json_element("iolab-colours", look), json_element("iolab-answers", _object(parts))],
+        "<main><h1>iolab</h1><p>This worksheet needs JavaScript.</p></main>")
+
+
+def _answer(store: Store, question: str) -> str:
+    """The answer to a question as path and query, in JSON."""
+    path, _, query = question.partition("?")
+    route = next((each for each in ROUTES if each.path == f"/{path}" and each.models), None)
+    if route is None:
+        raise UsageError("there is nothing at this path", where=path[:40])
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=200, errors="strict")
+    except ValueError:
+        raise UsageError("that is no query", where=path[:40]) from None
+    answer = route.answer(store, parameters(pairs, {each.name: each.most for each in route.parameters}))
+    assert not isinstance(answer, bytes)
+    return answer.model_dump_json(by_alias=True)
+
+
+def _object(parts: dict[str, str]) -> str:
+    return "{" + ",".join(f"{json.dumps(name)}:{value}" for name, value in parts.items()) + "}"
+
+
+def _list(parts: list[str]) -> str:
+    return f"[{','.join(parts)}]"

@@ -1,0 +1,1 @@
+"""Answers of statistics, and their forms as JSON, CSV and lines."""

@@ -1,0 +1,1 @@
+"""Asking: queries, drill-down, attribution, following a recording."""

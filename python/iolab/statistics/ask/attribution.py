@@ -1,0 +1,209 @@
+"""Who is this: every dimension's values by their share inside a rectangle of time and value against outside, in one scan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import UsageError
+from ...recording.base.conditions import Where
+from ...recording.read.recording import Recording
+from ...recording.read.trace import Trace
+from ..engine.engine import Engine, whole
+from ..engine.windows import attach
+from ..language.catalogue import CATALOGUE, Entry
+from ..language.conditions import field_of, filters_of, sql_of
+from ..language.fields import QUANTIZED, near
+from ..language.names import Filter
+from ..language.quantities import print_whole
+from ..tiers import trace_tier
+from .damage_notes import again, trouble
+from .query import Windows
+
+TOP = 50
+"""Values of a dimension that are named unless asked otherwise."""
+
+
+@dataclass(frozen=True)
+class Rectangle:
+    """A part of a map: times and values in ns or bytes, each up to and not including its end; None leaves an end open."""
+
+    from_ns: int | None = None
+    until_ns: int | None = None
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True)
+class Share:
+    """A value of a dimension: how much of what is inside is its own, and of what is outside. Shares are nan where there is nothing."""
+
+    value: str
+    inside: int
+    outside: int
+    share_inside: float
+    share_outside: float
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A field's values, those first whose share inside is the furthest from that outside.
+
+    Attributes:
+        telling: from 0 (the same inside and outside) to 1 (nothing in common): half the sum of the differences of shares.
+        left: how many values are not named; left_inside, left_outside: their sums.
+    """
+
+    field: str
+    telling: float
+    values: tuple[Share, ...]
+    left: int
+    left_inside: int
+    left_outside: int
+
+
+@dataclass(frozen=True)
+class Who:
+    """`inside` and `outside` are plain sums; `without`: I/Os that lack y, which are outside. Dimensions: the most telling first."""
+
+    y: str
+    unit: str
+    rectangle: Rectangle
+    source: str
+    inside: int
+    outside: int
+    without: int
+    dimensions: tuple[Dimension, ...]
+    notes: tuple[str, ...]
+
+
+def who(events: Trace | Recording, y: str, rectangle: Rectangle, *, where: Where | None = None, filters: Sequence[Filter] = (),
+        entry: Entry | str = "io.ops", around: tuple[int | None, int | None] = (None, None), source: str | None = None,
+        top: int = TOP) -> Who:
+    """Whose the I/Os inside a rectangle are: of each dimension the values, by their share inside against outside.
+
+    Outside is all else of the time `around` that meets the conditions.
+
+    Args:
+        y: latency, queue, offset or size. where, filters: conditions on inside and outside alike, both as `query` has them.
+        entry: what is added up, by its name in the catalogue: I/Os or bytes. top: values of a dimension that are named.
+    UsageError for what can't be asked, FormatError for what can't be read.
+    """
+    of = CATALOGUE[entry] if isinstance(entry, str) else entry
+    if y not in QUANTIZED:
+        raise UsageError(f"there is no map of '{y}'", hint=near(y, QUANTIZED))
+    if not of.sources:
+        raise UsageError(f"{of.name} comes of counters, which tell of no single I/O", hint="ask for io.ops, file.ops or app.ops")
+    if y not in of.filters:
+        raise UsageError(f"{of.name} has no field '{y}'", hint=near(y, [name for name in QUANTIZED if name in of.filters]))
+    fields = [name for name in of.breakdowns if name not in QUANTIZED] + (["size"] if y != "size" and "size" in of.filters else [])
+    asked = [*filters_of(where or {}), *filters]
+    if isinstance(events, Trace):
+        def ask(engine: Engine) -> dict[str, Any]:
+            return _ask(engine, *sql_of(rest), y, rectangle, of, fields)
+
+        name = trace_tier.source_name(events, of, source)
+        core, rest = trace_tier.conditions(events, asked, around)
+        found, _ = trace_tier.streamed(events, name, core, ask)
+        return _answer(y, of, rectangle, name, fields, found, (), top)
+
+    def whose() -> Who:
+        windows = Windows(events, of, source, *around, None, 1)
+        window = windows.kept
+        with Engine(events.path) as engine:
+            attach(engine, window)
+            found = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
+        return _answer(y, of, rectangle, window.source, fields, found, (*windows.notes(window), *trouble(events)), top)
+
+    return again(whose)
+
+
+def _ask(engine: Engine, conditions: Sequence[str], bound: dict[str, Any], y: str, rectangle: Rectangle, entry: Entry,
+         fields: Sequence[str]) -> dict[str, Any]:
+    column = field_of(y).column
+    ends = {"r0": ("time_ns >=", rectangle.from_ns), "r1": ("time_ns <", rectangle.until_ns),
+            "r2": (f"{column} >=", rectangle.low), "r3": (f"{column} <", rectangle.high)}
+    inside = " AND ".join([f"{column} IS NOT NULL", *(f"{text} ${name}" for name, (text, end) in ends.items() if end is not None)])
+    amount = "count" if entry.measure == "ops" else "coalesce(CAST(size_bytes AS HUGEINT) * count, 0)"
+    keys = ", ".join(f"{_group(name)} AS g{place}" for place, name in enumerate(fields))
+    words = ", ".join(f"{_word(name, f'g{place}')} AS k{place}" for place, name in enumerate(fields))
+    sets = ", ".join(f"(inside, k{place})" for place in range(len(fields)))
+    picked = " ".join(f"WHEN grouping(k{place}) = 0 THEN k{place}" for place in range(len(fields)))
+    place = " ".join(f"WHEN grouping(k{place}) = 0 THEN {place}" for place in range(len(fields)))
+    clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    # dimensions go together (a process has its files), so that one pass makes few groups, and words are made of these alone
+    return engine.ask(
+        f"WITH groups AS MATERIALIZED (SELECT ({inside}) AS inside, {keys}, CAST(sum({amount}) AS BIGINT) AS n, "
+        f"CAST(sum(CASE WHEN {column} IS NULL THEN count ELSE 0 END) AS BIGINT) AS lacking FROM events {clause} GROUP BY ALL), "
+        f"named AS (SELECT inside, n, lacking, {words} FROM groups) "
+        f"SELECT inside, CASE {place} END AS place, CASE {picked} END AS k, CAST(sum(n) AS BIGINT) AS n, "
+        f"CAST(sum(lacking) AS BIGINT) AS lacking FROM named GROUP BY GROUPING SETS ({sets})",
+        {**bound, **{name: end for name, (_, end) in ends.items() if end is not None}})
+
+
+def _group(field: str) -> str:
+    """What the events are grouped by; of sizes the power of two at or below, -1 for 0: they are as many as I/Os at worst."""
+    if field == "size":
+        return "CASE WHEN size_bytes = 0 THEN CAST(-1 AS TINYINT) ELSE CAST(floor(log2(size_bytes)) AS TINYINT) END"
+    return field_of(field).column
+
+
+def _word(field: str, group: str) -> str:
+    return f"coalesce(CAST({group} AS VARCHAR), '{field_of(field).missing}')"
+
+
+def _named(field: str, key: str) -> str:
+    """The word for a key: of sizes the range, as a filter takes it."""
+    if field != "size" or key == "unknown":
+        return key
+    power = int(key)
+    return "0" if power < 0 else f"{print_whole(1 << power, 'size')}..{print_whole(1 << power + 1, 'size')}"
+
+
+def _answer(y: str, entry: Entry, rectangle: Rectangle, source: str, fields: Sequence[str], found: dict[str, Any],
+            notes: tuple[str, ...], top: int) -> Who:
+    places, amount = whole(found["place"]), whole(found["n"])
+    inside = np.ma.filled(found["inside"], False).astype(bool)
+    keys = np.ma.filled(found["k"], "").astype(str)
+    dimensions = []
+    sums = (0, 0)
+    for place, field in enumerate(fields):
+        values: dict[str, list[int]] = {}
+        for row in np.flatnonzero(places == place).tolist():
+            values.setdefault(_named(field, str(keys[row])), [0, 0])[0 if inside[row] else 1] += int(amount[row])
+        sums = sum(each[0] for each in values.values()), sum(each[1] for each in values.values())
+        dimensions.append(_dimension(field, values, sums, top))
+    dimensions.sort(key=lambda each: -each.telling)
+    without = int(whole(found["lacking"])[places == 0].sum())
+    return Who(y, "1" if entry.measure == "ops" else "B", rectangle, source, sums[0], sums[1], without, tuple(dimensions), notes)
+
+
+def _dimension(field: str, values: dict[str, list[int]], sums: tuple[int, int], top: int) -> Dimension:
+    shares = [Share(value, within, beyond, within / sums[0] if sums[0] else float("nan"), beyond / sums[1] if sums[1] else float("nan"))
+              for value, (within, beyond) in values.items()]
+    # without anything on one side the other side's shares decide
+    apart = {each.value: float(np.nan_to_num(each.share_inside) - np.nan_to_num(each.share_outside)) for each in shares}
+    # of two values alone, both are as far apart, but for the last bit
+    shares.sort(key=lambda each: (-round(abs(apart[each.value]), 9), -apart[each.value], -each.inside - each.outside, each.value))
+    telling = sum(abs(each) for each in apart.values()) / 2 if all(sums) else 0.0
+    rest = shares[top:]
+    return Dimension(field, telling, tuple(shares[:top]), len(rest), sum(each.inside for each in rest), sum(each.outside for each in rest))
+
+
+def as_data(found: Who) -> dict[str, Any]:
+    """For JSON: shares are null where there is nothing to be a share of."""
+    def plain(share: float) -> float | None:
+        return None if np.isnan(share) else share
+
+    box = found.rectangle
+    return {
+        "y": found.y, "unit": found.unit, "source": found.source, "from_ns": box.from_ns, "until_ns": box.until_ns, "low": box.low,
+        "high": box.high, "inside": found.inside, "outside": found.outside, "without_y": found.without, "notes": list(found.notes),
+        "dimensions": [
+            {"field": each.field, "telling": each.telling, "left": each.left, "left_inside": each.left_inside,
+             "left_outside": each.left_outside, "values": [
+                 {"value": one.value, "inside": one.inside, "outside": one.outside, "share_inside": plain(one.share_inside),
+                  "share_outside": plain(one.share_outside)} for one in each.values]} for each in found.dimensions]}

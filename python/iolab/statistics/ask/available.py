@@ -1,0 +1,116 @@
+"""What of the catalogue a recording or trace can answer, and why not the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ...errors import IolabError
+from ...recording.read.recording import Recording
+from ...recording.read.trace import Trace
+from ...recording.write.ingest import source_of
+from ..engine.snapshot import choose, snapshot
+from ..language.catalogue import CATALOGUE, LAST, Entry, preference
+from ..language.names import parse
+from ..tiers.field_support import Told, filled, lacking, told_by
+
+
+@dataclass(frozen=True)
+class Answering:
+    """A source that can answer a statistic: whether it is counters, and the fields that it can tell."""
+
+    source: str
+    counted: bool
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Available:
+    """Whether a statistic can be answered.
+
+    Attributes:
+        entry: the statistic. source: what answers, "" where nothing does; counted: whether these are counters.
+        why_not: "" where something does. breakdowns: fields that it can be broken down by there; lacking: the others, with why not.
+        sources: all that can answer when they are asked for by name, the one that answers by itself first.
+    """
+
+    entry: Entry
+    source: str
+    counted: bool
+    why_not: str
+    breakdowns: tuple[str, ...]
+    sources: tuple[Answering, ...] = ()
+    lacking: Mapping[str, str] = field(default_factory=dict)
+
+
+def held(opened: Trace | Recording) -> tuple[list[str], list[str]]:
+    """Sources of (events, samples) that are still there."""
+    if isinstance(opened, Trace):
+        found = opened.format or ("csv" if opened.columns else None) or opened.detect()
+        return ([] if found is None else [source_of(found)]), []
+    return snapshot(opened).sources, snapshot(opened, "samples").sources
+
+
+def available(opened: Trace | Recording, has: Iterable[str] | None = None) -> list[Available]:
+    """Every statistic, with what answers it there. `has`: the fields of a trace's summary, where that was made."""
+    events, samples = held(opened)
+    told = told_by(opened, events, has)
+    found = [availability(entry, events, samples, told) for entry in CATALOGUE.values()]
+    return found if isinstance(opened, Trace) else [_or_kept(opened, each) for each in found]
+
+
+def _or_kept(recording: Recording, found: Available) -> Available:
+    """Where nothing that is still there answers: what was kept of it."""
+    if not found.why_not:
+        return found
+    # not where events answer: what it needs takes its time to load
+    from ..kept.coverage import held_of
+    from ..kept.sources import is_counted
+
+    plain = parse(found.entry.name)
+    try:
+        kept = {name: answers for name in (None, *found.entry.breakdowns)
+                if (answers := held_of(recording.path, replace(plain, breakdown=name), None))}
+    except IolabError:
+        return found  # what is damaged answers nothing
+    if not kept:
+        return found
+    first = next(iter(kept.values()))[0]
+    counted, fields = is_counted(first.statistic, first.source), tuple(name for name in kept if name is not None)
+    return replace(found, source=first.source, counted=counted, why_not="", breakdowns=fields,
+                   sources=(Answering(first.source, counted, fields),))
+
+
+def availability(entry: Entry, events: list[str], samples: list[str], told: Told | None = None) -> Available:
+    """What answers a statistic where there are events and samples of these sources. `told`: the fields of events, as far as known."""
+    told = told or {}
+    found = _preferred(entry, events, samples, told)
+    if found.why_not:
+        return found
+    counter = entry.counter
+    names = [name for name in preference(events, entry.sources) if not entry.only or name in entry.sources] if entry.sources else []
+    fields = tuple(dict.fromkeys((*entry.filters, *entry.breakdowns)))
+    sources = [Answering(name, False, filled(fields, name, told)) for name in names]
+    if counter is not None and counter.source in samples:
+        sources.append(Answering(counter.source, True, counter.breakdowns))
+    return replace(found, sources=tuple(sorted(sources, key=lambda each: each.source != found.source)))
+
+
+def _preferred(entry: Entry, events: list[str], samples: list[str], told: Told) -> Available:
+    counter = entry.counter
+    counts = counter is not None and counter.source in samples
+    if counter is not None and counts and not any(name not in LAST for name in events if entry.sources):
+        more = tuple(name for name in entry.breakdowns if entry.sources and events and name not in counter.breakdowns)
+        # what the counters don't tell is asked of events
+        first = preference(events, entry.sources)[0] if more else ""
+        return Available(entry, counter.source, True, "", (*counter.breakdowns, *filled(more, first, told)),
+                         lacking=lacking(entry, more, first, told))
+    if counter is not None and not entry.sources:
+        return Available(entry, "", False, f"there are no counters of {counter.source}", ())
+    try:
+        source, _ = choose(events, entry, None, None)
+    except IolabError:
+        wanted = " or ".join([*entry.sources, *([counter.source] if counter else [])])
+        return Available(entry, "", False, f"there is nothing of {wanted}", ())
+    return Available(entry, source, False, "", filled(entry.breakdowns, source, told),
+                     lacking=lacking(entry, entry.breakdowns, source, told))

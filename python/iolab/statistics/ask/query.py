@@ -1,0 +1,176 @@
+"""The one executor of questions to events: recordings and traces, maps and numbers over time.
+
+A map of a trace whose conditions the native readers know goes straight through them, for speed; tests hold it equal to this executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...errors import UsageError
+from ...recording.base.conditions import Where
+from ...recording.base.counts import HeatCounts, Weight, Y
+from ...recording.base.grids import LogLinear
+from ...recording.read.recording import Recording
+from ...recording.read.trace import STDIN, Trace
+from ..answers.answers import Answer
+from ..engine.dropped_segments import gone
+from ..engine.engine import Engine
+from ..engine.snapshot import choose, snapshot
+from ..engine.windows import Window, attach, window_of
+from ..language.catalogue import Entry
+from ..language.conditions import filters_of
+from ..language.fields import FIELDS, QUANTIZED, near
+from ..language.intervals import check_interval
+from ..language.names import Filter, Statistic, parse
+from ..tiers import counters, over_time, segment_maps, trace_tier
+from ..tiers.field_support import lacking, told_by
+from ..tiers.heat import heat_of
+from .damage_notes import answered
+from .unmatched import with_unmatched
+
+COLUMNS = 400
+"""Columns of time that are chosen, where no interval is asked for."""
+
+
+def heat(events: Trace | Recording, y: str, *, where: Where | None = None, from_ns: int | None = None, until_ns: int | None = None,
+         interval_ns: int | None = None, columns: int = COLUMNS, low: int | None = None, high: int | None = None,
+         buckets: int | None = None, weight: Weight = "count", source: str | None = None, kept: bool = True) -> HeatCounts:
+    """Counts by time and y: latency, offset, size, or (of recordings) queue.
+
+    Args:
+        where: conditions, as `recording.conditions.parse_where` gives them. from_ns, until_ns: the span of time, cut exactly.
+        interval_ns: length of a column; left open, one of 1, 2, 5 times a power of ten that makes at most `columns` of the span.
+        low, high: of y, in ns or bytes; `low` <= y < `high`. buckets: at most so many equal ones, in the grid's place.
+        source: of the events; left open, the block layer's where there are some.
+        kept: whether kept statistics may answer where events are gone or too many; these know neither parts of `y` nor time spent.
+    UsageError for what can't be asked, FormatError for what can't be read.
+    """
+    kind = next((each for each in QUANTIZED if each == y), None)
+    if kind is None:
+        raise UsageError(f"there is no map of '{y}'", hint=near(y, QUANTIZED))
+    check_interval(interval_ns)
+    filters = filters_of(where or {})
+
+    def ask() -> HeatCounts:
+        found = _kept_heat(events, kind, filters, from_ns, until_ns, interval_ns, columns, source, weight) if kept and (
+            (low, high, buckets) == (None, None, None) and weight != "time") else None
+        return found if found is not None else _heat(
+            events, kind, filters, None, source, from_ns, until_ns, interval_ns, columns, low, high, buckets, weight)
+
+    return answered(events, ask)
+
+
+def _kept_heat(events: Trace | Recording, kind: Y, filters: Sequence[Filter], from_ns: int | None, until_ns: int | None,
+               interval_ns: int | None, columns: int, source: str | None, weight: Weight) -> HeatCounts | None:
+    if isinstance(events, Recording):
+        # not for traces: what it needs takes its time to load
+        from ..kept import heatmap_answer
+
+        return heatmap_answer.heat(events, kind, filters, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns,
+                          source=source, weight=weight)
+    return None
+
+
+def query(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int | None = None, until_ns: int | None = None,
+          interval_ns: int | None = None, columns: int = COLUMNS, source: str | None = None, kept: bool = True) -> Answer:
+    """The answer to a statistic: counts of a heat map where it is broken down by latency, queue, offset or size; a stack for any other
+    breakdown; else a series. Arguments as in `heat`. Names in conditions that did not occur are in the notes of an empty answer."""
+    asked = parse(statistic) if isinstance(statistic, str) else statistic
+    check_interval(interval_ns)
+
+    def ask() -> Answer:
+        found = _answer(events, asked, from_ns, until_ns, interval_ns, columns, source, kept)
+        if isinstance(events, Trace) and events.path == STDIN:
+            return found
+        return with_unmatched(found, asked, lambda other: _answer(events, other, from_ns, until_ns, None, 1, source, kept))
+
+    return answered(events, ask)
+
+
+def _answer(events: Trace | Recording, asked: Statistic, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,
+            source: str | None, kept: bool) -> Answer:
+    if isinstance(events, Recording):
+        # not for traces: what it needs takes its time to load
+        from ..kept import answer
+
+        held = answer.answer(events, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns,
+                                source=source) if kept else None
+        if held is not None:
+            return held
+        samples = counters.counted(events, asked, source)
+        if samples is not None:
+            return counters.answer(samples, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns)
+    elif not asked.entry.sources:
+        raise UsageError(f"{asked.entry.name} comes of counters, and a trace has none", where=events.path,
+                         hint="iolab record counters keeps them")
+    quantized = next((y for y in QUANTIZED if y == asked.breakdown), None)
+    if quantized is not None:
+        return _heat(events, quantized, asked.filters, asked.entry, source, from_ns, until_ns, interval_ns, columns, None, None,
+                     None, asked.entry.weight)
+    if isinstance(events, Trace):
+        return trace_tier.over_time(events, asked, source, (from_ns, until_ns), interval_ns, columns)
+    windows = Windows(events, asked.entry, source, from_ns, until_ns, interval_ns, columns)
+    window = windows.whole
+    files = _map_files(window, asked)
+    if files is None:
+        window = windows.kept
+    conditions, bound = window.conditions(asked.filters)
+    with Engine(events.path) as engine:
+        found = []
+        if files is None or window.snap.hot_of(window.source) is not None:
+            attach(engine, window, sealed=files is None)
+            found.append(over_time.sums(engine, asked, conditions, bound, window.base_ns, window.interval_ns, window.columns))
+        if files is not None:
+            found.append(segment_maps.series(engine, window, files, asked.filters, over_time.key_of(asked.breakdown)))
+    return over_time.answer(asked, over_time.added(found), source=window.source, base_ns=window.base_ns, interval_ns=window.interval_ns,
+                            columns=window.columns, span=window.span, recorded=window.recorded,
+                            notes=windows.notes(window, asked.breakdown, *(each.field for each in asked.filters)), losses=window.losses)
+
+
+class Windows:
+    """The span of a recording that a question is about, by what is left of it.
+
+    Attributes:
+        whole: with the time of which only default maps remain. kept: the time of which there are events.
+    """
+
+    def __init__(self, recording: Recording, entry: Entry | None, source: str | None, from_ns: int | None, until_ns: int | None,
+                 interval_ns: int | None, columns: int) -> None:
+        snap = snapshot(recording)
+        self._entry = entry
+        chosen, self._notes = choose(snap.sources, entry, source, recording.path)
+        self._earlier = gone(snap).span(chosen)
+        self.whole = window_of(snap, chosen, from_ns, until_ns, interval_ns, columns, earlier=self._earlier)
+        self.kept = self.whole if self._earlier is None else window_of(snap, chosen, from_ns, until_ns, interval_ns, columns)
+
+    def notes(self, window: Window, *asked: str | None) -> tuple[str, ...]:
+        """What to know about the answer: which source gave it, what is gone, and which of the fields that were asked for nothing tells."""
+        gone = self._earlier is not None and window is not self.whole and self.whole.first_ns <= self._earlier[1]
+        lost = ["events of earlier times are no longer kept, and their maps can't answer this"] if gone else []
+        known = told_by(window.snap.recording, (window.source,))
+        untold = lacking(self._entry, [field for field in asked if field in FIELDS], window.source, known)
+        return (*self._notes, *lost, *untold.values())
+
+
+def _map_files(window: Window, asked: Statistic) -> segment_maps.MapFiles | None:
+    """Default maps that answer a count exactly."""
+    known = asked.breakdown in (None, *segment_maps.FIELDS)
+    if asked.entry.measure != "ops" or not known or not segment_maps.suits(window, asked.filters):
+        return None
+    files = segment_maps.files_of(window, "latency")
+    return files if files is not None and files.paths else None
+
+
+def _heat(events: Trace | Recording, y: Y, filters: Sequence[Filter], entry: Entry | None, source: str | None, from_ns: int | None,
+          until_ns: int | None, interval_ns: int | None, columns: int, low: int | None, high: int | None, buckets: int | None,
+          weight: Weight) -> HeatCounts:
+    if isinstance(events, Trace):
+        return trace_tier.heat(events, y, filters, entry, source, (from_ns, until_ns), interval_ns, columns, low, high, buckets, weight)
+    windows = Windows(events, entry, source, from_ns, until_ns, interval_ns, columns)
+    counts, window = heat_of(windows.whole, windows.kept, y, filters, free=interval_ns is None, low=low, high=high, buckets=buckets,
+                             weight=weight)
+    if entry is not None and entry.octaves and isinstance(counts.grid, LogLinear):
+        counts = counts.coarser(steps=counts.grid.bits)
+    return replace(counts, assumptions=(*windows.notes(window, *(each.field for each in filters)), *counts.assumptions))

@@ -1,0 +1,182 @@
+"""Events into cells of a map: conditions, columns and buckets in SQL; the log-linear grid comes from the native core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import _core
+from ...recording.base.counts import HeatCounts, Integers, Weight, Y, canonical, merge
+from ...recording.base.grids import Grid, Linear, LogLinear
+from ...recording.read.trace import BITS
+from ..language.fields import FIELDS
+from .engine import Engine, single, whole
+
+BUCKETS = 512
+"""Equal buckets of an offset map."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a map is asked to show, of events that are `events` to the engine.
+
+    Attributes:
+        y: a quantized field. base_ns: not later than any event, a multiple of interval_ns.
+        conditions, bound: that must hold, in SQL. low, high: of y, `low` <= y < `high`; others are counted as outside.
+        grid: the buckets. weight: what a cell holds.
+    """
+
+    y: Y
+    base_ns: int
+    interval_ns: int
+    conditions: tuple[str, ...]
+    bound: dict[str, Any]
+    low: int | None
+    high: int | None
+    grid: Grid
+    weight: Weight
+
+    @property
+    def column(self) -> str:
+        """The column of y."""
+        return FIELDS[self.y].column
+
+    @property
+    def lacking(self) -> str:
+        """Condition for events that have no place on the map."""
+        return " OR ".join(f"{column} IS NULL" for column in dict.fromkeys((self.column, *self._added)))
+
+    @property
+    def amount(self) -> str:
+        """What an event adds to its cell, in SQL; none for one that has no place."""
+        return " * ".join([*(f"CAST(coalesce({column}, 0) AS HUGEINT)" for column in self._added), "count"])
+
+    @property
+    def _added(self) -> tuple[str, ...]:
+        """The column that is added up, of maps that do not count."""
+        return {"count": (), "time": ("latency_ns",), "bytes": ("size_bytes",)}[self.weight]
+
+    @property
+    def outside(self) -> str:
+        """Condition for events beyond the range."""
+        ends = [f"{self.column} < $low" if self.low else "", f"{self.column} >= $high" if self.high is not None else ""]
+        return " OR ".join(end for end in ends if end) or "false"
+
+    def values(self) -> dict[str, Any]:
+        """What is bound for the conditions and the range."""
+        return {**self.bound, **({"low": self.low} if self.low else {}), **({"high": self.high} if self.high is not None else {})}
+
+
+def where(conditions: Sequence[str]) -> str:
+    """The clause for conditions that must all hold."""
+    return f"WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def fitting(engine: Engine, asked: Asked, buckets: int) -> Linear:
+    """Equal buckets, at most so many, that hold the values of y (or the whole range, where one is asked for)."""
+    low, high = asked.low, None if asked.high is None else asked.high - 1
+    if low is None or high is None:
+        clause = where([*asked.conditions, f"NOT ({asked.lacking})", f"NOT coalesce({asked.outside}, false)"])
+        ends = engine.ask(f"SELECT min({asked.column}) AS low, max({asked.column}) AS high FROM events {clause}", asked.values())
+        least, most = single(ends["low"]), single(ends["high"])
+        low = low if low is not None else least or 0
+        high = high if high is not None else max(most or 0, low)
+    return covering(low, high, buckets)
+
+
+def covering(low: int, high: int, buckets: int) -> Linear:
+    """The finest buckets, of a power of two, of which at most `buckets` cover `low` to `high`, both included."""
+    shift = next(shift for shift in range(65) if (high >> shift) - (low >> shift) < max(1, buckets))
+    return Linear(low >> shift << shift, 1 << shift)
+
+
+def count(engine: Engine, asked: Asked) -> HeatCounts:
+    """The cells of all events that meet the conditions, in one pass, with what has no place among them."""
+    grid = asked.grid
+    if isinstance(grid, Linear):
+        bucket = f"{asked.column} >> {grid.width.bit_length() - 1}"
+    elif asked.y == "latency":
+        bucket = "latency_bucket"
+    elif asked.y == "size":
+        # sizes are few, so that they are their own groups; their buckets follow
+        bucket = "size_bytes"
+    else:
+        return _streamed(engine, asked)
+    weigh = "" if asked.weight == "count" else f", CAST(sum({asked.amount}) AS BIGINT) AS amount"
+    ranged = asked.outside != "false"
+    # few and narrow keys, and sums of signed numbers, take half the time of the obvious ones
+    found = engine.ask(
+        f"SELECT CAST((time_ns - $base) // $interval AS INTEGER) AS c, CASE WHEN NOT ({asked.lacking}) THEN {bucket} END AS b, "
+        f"{f'coalesce({asked.outside}, false) AS beyond, ' if ranged else ''}CAST(sum(CAST(count AS BIGINT)) AS BIGINT) AS ios{weigh} "
+        f"FROM events {where(asked.conditions)} GROUP BY ALL",
+        {**asked.values(), "base": asked.base_ns, "interval": asked.interval_ns})
+    missing = np.ma.getmaskarray(found["b"])
+    beyond = np.ma.filled(found["beyond"], False).astype(bool) if ranged else np.zeros(len(missing), dtype=bool)
+    ios = whole(found["ios"])
+    held = ~missing & ~beyond
+    index = bucket_of(np.ma.filled(found["b"], 0)[held], grid, shifted=asked.y != "size")
+    amount = whole(found["amount"]) if weigh else ios
+    return cells_of(asked, whole(found["c"])[held], index, amount[held], events=int(ios[held].sum()),
+                    without_y=int(ios[missing].sum()), outside=int(ios[~missing & beyond].sum()))
+
+
+def bucket_of(values: Any, grid: Grid, *, shifted: bool) -> Integers:
+    """Buckets of values; `shifted` ones are buckets already, of all values for equal ones."""
+    if isinstance(grid, Linear):
+        found: Integers = (values.astype(np.uint64) - np.uint64(grid.low // grid.width)).astype(np.int64)
+    elif shifted:
+        found = values.astype(np.int64)
+    else:
+        found = np.searchsorted(lower_bounds(grid.bits), values.astype(np.uint64), side="right").astype(np.int64) - 1
+    return found
+
+
+@cache
+def lower_bounds(bits: int) -> npt.NDArray[np.uint64]:
+    """Smallest value of each bucket of the grid, as the native core has them."""
+    last = _core.grid_index(2**64 - 1, bits)
+    return np.array([_core.grid_bounds(index, bits)[0] for index in range(last + 1)], dtype=np.uint64)
+
+
+def cells_of(asked: Asked, column: Integers, index: Integers, amount: Integers, *, events: int, without_y: int, outside: int) -> HeatCounts:
+    """Counts from cells in any order, equal ones added up; column 0 is the first that holds anything."""
+    empty = HeatCounts(asked.y, asked.base_ns, asked.interval_ns, asked.grid, column[:0], index[:0], amount[:0],
+                       asked.weight, events=events, without_y=without_y, outside=outside)
+    held = amount > 0
+    if not held.any():
+        return empty
+    column, index, amount = column[held], index[held], amount[held]
+    first = int(column.min())
+    column, index, amount = canonical(column - first, index, amount)
+    return replace(empty, t0_ns=asked.base_ns + first * asked.interval_ns, column=column, index=index, count=amount)
+
+
+def _streamed(engine: Engine, asked: Asked) -> HeatCounts:
+    """For values of which hardly two are alike and whose bucket is not stored: batch by batch, in flat memory."""
+    assert isinstance(asked.grid, LogLinear)
+    parts = [cells_of(asked, *(np.zeros(0, dtype=np.int64),) * 3, events=0, without_y=0, outside=0)]
+    for batch in engine.stream(
+            f"SELECT (time_ns - $base) // $interval AS c, {asked.column} AS y, ({asked.lacking}) AS lacking, "
+            f"coalesce({asked.outside}, false) AS beyond, count AS ios, CAST({asked.amount} AS BIGINT) AS amount "
+            f"FROM events {where(asked.conditions)}",
+            {**asked.values(), "base": asked.base_ns, "interval": asked.interval_ns}):
+        column, value, lacking, beyond, ios, amount = (each.to_numpy(zero_copy_only=False) for each in batch.columns)
+        held = ~lacking & ~beyond
+        parts.append(cells_of(
+            asked, column[held].astype(np.int64), bucket_of(value[held], asked.grid, shifted=False), amount[held].astype(np.int64),
+            events=int(ios[held].sum()), without_y=int(ios[lacking].sum()), outside=int(ios[~lacking & beyond].sum())))
+        if len(parts) > 32:
+            parts = [merge(parts)]
+    return merge(parts)
+
+
+def grid_of(y: str, buckets: int | None) -> tuple[Grid | None, int]:
+    """(the grid, None where equal buckets are still to be fitted; how many of those)."""
+    if y == "offset" or buckets is not None:
+        return None, buckets or BUCKETS
+    return LogLinear(BITS), 0

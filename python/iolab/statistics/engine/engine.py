@@ -1,0 +1,219 @@
+"""DuckDB as the engine of the one executor: in memory, without a file, a network or an extension."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import FormatError, IolabError
+from ...recording.base.checked_files import Part, check
+from .signals import heeding
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+THREADS = min(8, os.cpu_count() or 1)
+MEMORY = "2GB"
+"""Most that an answer may take; beyond, a narrower question is asked for. Nothing is ever spilled to a disk that is measured."""
+
+_PLAIN = re.compile(r"/[\w./ +=,@%-]*")
+"""Paths whose signs mean nothing but themselves to DuckDB."""
+
+_CTRL_C = re.compile(r"(^|failed: )KeyboardInterrupt(:|\s*$)", re.MULTILINE)
+"""How DuckDB's errors name an exception of a stream: in a line of its own, or behind what failed."""
+
+AGAIN_S = 0.05
+"""Seconds between two words to a question that was given up and has not ended."""
+
+
+class Halt:
+    """Lets another thread give up a question: its engines stop at what they do, and no more begins. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._under_way: list[duckdb.DuckDBPyConnection] = []
+        self._over = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the question was given up."""
+        return self._over
+
+    def halt(self) -> None:
+        """Give the question up. What is under way is told again and again until it ends: DuckDB forgets an interruption that comes
+        just before a statement."""
+        with self._lock:
+            before, self._over = self._over, True
+        if not before and self._interrupted():
+            threading.Thread(target=self._repeat, daemon=True).start()
+
+    def _repeat(self) -> None:
+        while self._interrupted():
+            time.sleep(AGAIN_S)
+
+    def _interrupted(self) -> bool:
+        """Interrupt what is under way; whether anything is."""
+        with self._lock:
+            for each in self._under_way:
+                each.interrupt()
+            return bool(self._under_way)
+
+    def begin(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """A connection works for the question; False where that was given up."""
+        with self._lock:
+            if not self._over:
+                self._under_way.append(connection)
+            return not self._over
+
+    def end(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """It works no more."""
+        with self._lock:
+            self._under_way = [each for each in self._under_way if each is not connection]
+
+
+class Halted(IolabError):
+    """A question was given up before it was answered."""
+
+
+HALT: ContextVar[Halt | None] = ContextVar("halt", default=None)
+"""What the question that is answered here can be given up by."""
+
+
+class Engine:
+    """One connection for one answer.
+
+    `events` is what `ask` reads from: sealed files of a recording, a table in memory, or a stream that can be read once.
+    """
+
+    def __init__(self, place: Path, threads: int = THREADS) -> None:
+        import duckdb
+
+        self.place = place
+        self._folders: dict[Path, int] = {}
+        self._errors = duckdb.Error
+        self._memory = duckdb.OutOfMemoryException
+        self._interrupt = duckdb.InterruptException
+        self._connection: duckdb.DuckDBPyConnection = duckdb.connect(":memory:", config={
+            "threads": threads, "memory_limit": MEMORY, "temp_directory": "", "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False, "preserve_insertion_order": False})
+        # it would be drawn among the data; in a notebook without ipywidgets DuckDB refuses to have it set, even to what it is
+        if self._connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+            self._connection.execute("SET enable_progress_bar = false")
+        self._connection.execute("SET lock_configuration = true")
+        self._halt = HALT.get()
+        if self._halt is not None and not self._halt.begin(self._connection):
+            self._connection.close()
+            raise self._given_up()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._halt is not None:
+            self._halt.end(self._connection)
+        self._connection.close()
+        while self._folders:
+            os.close(self._folders.popitem()[1])
+
+    def register(self, name: str, held: pa.Table | pa.RecordBatchReader) -> None:
+        """Make a table or stream known as `name`, a word of this package."""
+        self._connection.register(name, held)
+
+    def files(self, name: str, parts: Sequence[Part]) -> None:
+        """Make Parquet files of one schema known as `name`, a word of this package. DamagedError where one is not what was written: DuckDB
+        checks nothing itself."""
+        check(parts)
+        with self._telling():
+            self._connection.read_parquet([self._plain(part.path) for part in parts]).create_view(name)
+
+    def _plain(self, path: Path) -> str:
+        """A path in which DuckDB takes no sign for a pattern, a home directory or a protocol: by a descriptor of its folder, where it has
+        one."""
+        whole = path.absolute()
+        if _PLAIN.fullmatch(str(whole)):
+            return str(whole)
+        folder = whole.parent
+        if folder not in self._folders:
+            self._folders[folder] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return f"/proc/self/fd/{self._folders[folder]}/{whole.name}"
+
+    def run(self, sql: str) -> None:
+        """A statement without an answer."""
+        self._go_on()
+        with self._telling():
+            self._connection.execute(sql)
+
+    def ask(self, sql: str, bound: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Columns of the answer by name, masked where they lack values. IolabError where it can't be given."""
+        self._go_on()
+        with self._telling():
+            answer: dict[str, Any] = self._connection.execute(sql, dict(bound or {})).fetchnumpy()
+        return answer
+
+    def stream(self, sql: str, bound: Mapping[str, Any] | None = None) -> Iterator[pa.RecordBatch]:
+        """The answer in batches, as they come."""
+        self._go_on()
+        with self._telling():
+            # of `execute` the whole answer would be held
+            batches: Any = self._connection.sql(sql, params=dict(bound or {})).to_arrow_reader(1_000_000)
+            yield from batches
+
+    def _go_on(self) -> None:
+        """Halted where the question was given up: DuckDB forgets an interruption that comes between two statements."""
+        if self._halt is not None and self._halt.over:
+            raise self._given_up()
+
+    def _given_up(self) -> Halted:
+        return Halted("the question was given up", where=self.place)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """What DuckDB raises as this package's errors, and Ctrl-C, of which it makes errors of its own, as KeyboardInterrupt."""
+        try:
+            with heeding(self._connection.interrupt):
+                yield
+        except (self._errors, RuntimeError) as error:
+            if self._is_interrupt(error):
+                raise KeyboardInterrupt from None
+            if isinstance(error, self._errors):
+                raise self._refused(error) from None
+            raise
+
+    def _is_interrupt(self, error: Exception) -> bool:
+        """Whether an error is Ctrl-C: during a statement, or while a stream was read, whose exceptions are told as words alone."""
+        if isinstance(error, self._interrupt):
+            return self._halt is None or not self._halt.over
+        if isinstance(error, self._errors):
+            return _CTRL_C.search(str(error)) is not None
+        return "Query interrupted" in str(error)
+
+    def _refused(self, error: Exception) -> IolabError:
+        """DuckDB's words as an error with its place."""
+        words = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if isinstance(error, self._interrupt):
+            return self._given_up()
+        if isinstance(error, self._memory):
+            return IolabError(f"the answer needs more than {MEMORY} of memory", where=self.place,
+                              hint="ask for less time, a longer interval, or fewer keys")
+        return FormatError(f"can't be read: {words}", where=self.place)
+
+
+def whole(values: Any) -> Any:
+    """A column of counts as int64, 0 where it lacks a value."""
+    return np.ma.filled(values, 0).astype(np.int64)
+
+
+def single(values: Any) -> int | None:
+    """The only value of a column, None where it is missing."""
+    held = np.ma.getmaskarray(values)
+    return None if not len(values) or held[0] else int(values[0])

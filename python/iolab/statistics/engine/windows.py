@@ -1,0 +1,124 @@
+"""A recording asked for a span of time: which source answers, in which columns, under which conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...errors import UsageError
+from ...recording.base.intervals import joined, without
+from ...recording.base.layout import Kind
+from ..language.conditions import sql_of
+from ..language.intervals import columns_of, round_interval
+from ..language.names import Filter
+from .coverage import Losses, begun_ns, clipped, covered, losses_of, sessions_of
+from .engine import Engine
+from .snapshot import Snapshot, Span
+
+if TYPE_CHECKING:
+    from ...recording.read.recording import Segment
+
+
+@dataclass(frozen=True)
+class Window:
+    """The events of one source, in one span of time, in columns.
+
+    Attributes:
+        snap: of the recording. source: of the events.
+        first_ns, until_ns: the span. cut: whether it was asked for, so that events beyond it exist or may exist.
+        base_ns: start of the column with first_ns. interval_ns: length of a column; columns: how many.
+        earlier: whether it holds time of which only default maps remain.
+        recorded: when it recorded the source within the span, None where nobody knows. losses: what was lost within it.
+    """
+
+    snap: Snapshot
+    source: str
+    first_ns: int
+    until_ns: int
+    cut: bool
+    interval_ns: int
+    earlier: bool
+    recorded: tuple[Span, ...] | None
+    losses: Losses
+
+    @property
+    def base_ns(self) -> int:
+        """Start of column 0."""
+        return self.first_ns // self.interval_ns * self.interval_ns
+
+    @property
+    def columns(self) -> int:
+        """Columns from the first to the last of the span."""
+        return columns_of(self.first_ns, self.until_ns - 1, self.interval_ns)
+
+    @property
+    def span(self) -> Span:
+        """From, until."""
+        return self.first_ns, self.until_ns
+
+    def segments(self) -> list[Segment]:
+        """Sealed segments with events in the span."""
+        return self.snap.segments(self.source, self.span)
+
+    def conditions(self, filters: Sequence[Filter]) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Conditions in SQL, with what is bound: the source, the span where it cuts, and the filters."""
+        texts, bound = sql_of(filters)
+        cut = ["time_ns >= $from_ns", "time_ns < $until_ns"] if self.cut else []
+        ends = {"from_ns": self.first_ns, "until_ns": self.until_ns} if self.cut else {}
+        return ("source = $source", *cut, *texts), {**bound, **ends, "source": self.source}
+
+
+def window_of(snap: Snapshot, source: str, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,
+              *, earlier: Span | None = None) -> Window:
+    """The window, from where to where it was asked for, otherwise all that was recorded.
+
+    `earlier` is what default maps hold of segments that retention removed. UsageError where the window is empty.
+    """
+    ends = [each for each in (snap.bounds(source), earlier) if each is not None]
+    lost = [(each["from_ns"], each["until_ns"] - 1) for each in snap.lost
+            if each["source"] in (source, "") and None not in (each["from_ns"], each["until_ns"])]
+    ends += lost
+    begun = begun_ns(snap.recording) or 0
+    first, last = min((end[0] for end in ends), default=begun), max((end[1] for end in ends), default=begun)
+    spans = covered(snap, last)
+    if spans is not None and earlier is not None:
+        spans = joined([*clipped(sessions_of(snap, last) or (), (earlier[0], last + 1)), *spans])
+    # columns divide what was recorded: maps of the same span under different conditions are alike
+    low = from_ns if from_ns is not None else min([*(end[0] for end in ends), *(span[0] for span in spans or ())], default=begun)
+    high = until_ns if until_ns is not None else _after(last, spans)
+    if low >= high:
+        raise UsageError("the span of time is empty", where=snap.place, hint="it must begin before it ends, and meet what was recorded")
+    cut = (from_ns is not None and from_ns > first) or (until_ns is not None and until_ns <= last)
+    interval = interval_ns if interval_ns is not None else round_interval(low, high - 1, columns)
+    own = None if spans is None else without(spans, snap.recording.holes(snap.kind, source))
+    recorded = None if own is None else tuple(clipped(own, (low, high)))
+    return Window(snap, source, low, high, cut, interval, earlier is not None, recorded,
+                  losses_of(snap, source, (low, high), from_ns is not None or until_ns is not None, interval))
+
+
+def end_of(snap: Snapshot, source: str) -> int:
+    """Where an answer to all that was recorded of a source ends."""
+    bounds = snap.bounds(source)
+    last = 0 if bounds is None else bounds[1]
+    return _after(last, covered(snap, last))
+
+
+def _after(last_ns: int, spans: Sequence[Span] | None) -> int:
+    """Where what was recorded is over: after the last event, and after the last of the spans in which it recorded."""
+    return max([last_ns + 1, *(span[1] for span in spans or ())])
+
+
+def attach(engine: Engine, window: Window, *, sealed: bool = True, kind: Kind = "events") -> None:
+    """Make the events (or samples) of a window `events` to the engine: sealed ones unless left out, and hot ones."""
+    from ...recording.base.schema import schema_of
+
+    files = [segment.part for segment in window.segments()] if sealed else []
+    hot = window.snap.hot_of(window.source)
+    parts = ["SELECT * FROM sealed"] if files else []
+    if files:
+        engine.files("sealed", files)
+    if hot is not None or not files:
+        engine.register("hot", hot if hot is not None else schema_of(kind).empty_table())
+        parts.append("SELECT * FROM hot")
+    engine.run(f"CREATE TEMP VIEW events AS {' UNION ALL BY NAME '.join(parts)}")

@@ -1,0 +1,128 @@
+"""Which kept statistic answers a question, and which of its files, in which sums, say so exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import UsageError
+from ...recording.base.intervals import without
+from ..engine.coverage import clipped, sessions_of
+from ..engine.snapshot import Snapshot, Span
+from ..language.intervals import SECOND
+from ..language.names import Statistic, parse, same
+from ..tiers.counters import is_parted
+from .definitions import Definition, read_definitions
+from .listed import Lost, lost_files
+from .paths import TIERS, File, Tier, chosen, files, folder_name
+from .sources import is_counted, source_of
+from .state import Kept, read_state
+
+
+@dataclass(frozen=True)
+class Held:
+    """A kept statistic that has the answer.
+
+    Attributes:
+        directory: of the recording. statistic: what is kept. wanted, kept: its definition and state. source: of both.
+        first_ns, until_ns: the time that is in.
+    """
+
+    directory: Path
+    statistic: Statistic
+    wanted: Definition
+    kept: Kept
+    source: str
+    first_ns: int
+    until_ns: int
+
+    def begin_s(self, tier: Tier) -> int:
+        """The second from which on a tier has it."""
+        return max(self.first_ns // SECOND, self.kept.begins.get(tier.name, 0))
+
+    def needed(self, first_ns: int) -> Tier:
+        """The finest tier that goes back as far as a moment, or as anything does."""
+        goal = max(first_ns // SECOND, min(self.begin_s(tier) for tier in TIERS))
+        return next(tier for tier in TIERS if self.begin_s(tier) <= goal)
+
+    def usable(self, interval_ns: int, first_ns: int, until_ns: int) -> list[Tier]:
+        """Tiers whose sums fit into columns and into a window."""
+        def fits(tier: Tier) -> bool:
+            length = tier.seconds * SECOND
+            ends = [each for each in (first_ns, until_ns) if self.first_ns < each < self.until_ns]
+            return not any(each % length for each in (interval_ns, *ends))
+
+        return [tier for tier in TIERS if fits(tier)]
+
+    def files(self, tiers: Collection[Tier]) -> list[tuple[Tier, File]]:
+        """Files of some tiers that hold every segment once."""
+        name, lost = folder_name(self.wanted.statistic), {each.file.path for each in self.lost(tiers)}
+        return chosen([(tier, [each for each in files(self.directory, tier, name, self.kept.through) if each.path not in lost])
+                       for tier in tiers])
+
+    def lost(self, tiers: Collection[Tier]) -> list[Lost]:
+        """Files of some tiers that are damaged or missing, and not in another one of their tier."""
+        name = folder_name(self.wanted.statistic)
+        found = [each for each in lost_files(self.directory)
+                 if each.tier in tiers and each.file.path.parent.name == name and each.file.last <= self.kept.through]
+        there = {tier: files(self.directory, tier, name) for tier in {each.tier for each in found}}
+        return [each for each in found
+                if not any(each.file.within(other) for other in there[each.tier] if other.path != each.file.path)]
+
+    def _holes(self, tiers: Collection[Tier]) -> list[Span]:
+        """Spans that lost files had, and no file of another tier has."""
+        lost = self.lost(tiers)
+        held = [each for _, each in self.files(tiers)] if lost else []
+        return [(each.first_s * SECOND, each.until_s * SECOND) for each in lost if each.first_s is not None and each.until_s is not None
+                and not any(each.file.within(other) for other in held)]
+
+    def spans(self, tiers: Collection[Tier], snap: Snapshot) -> list[Span] | None:
+        """When it was kept, as far as some tiers go back; None where nobody knows when it was recorded at all, and no file is lost."""
+        sessions = sessions_of(snap, self.until_ns, self.source)
+        if sessions is None:
+            if not self._holes(tiers):
+                return None
+            sessions = [(self.first_ns, self.until_ns)]
+        if not tiers:
+            return []
+        begin = max(self.first_ns, min(self.begin_s(tier) for tier in tiers) * SECOND)
+        left_out = [(first, self.until_ns if until is None else until) for first, until in
+                    (*self.wanted.left_out, *self.kept.suspended, *self.kept.missed, *self._holes(tiers))]
+        return clipped(without(sessions, [each for each in left_out if each[0] < each[1]]), (begin, max(begin, self.until_ns)))
+
+
+def held_of(directory: Path, asked: Statistic, source: str | None) -> list[Held]:
+    """Kept statistics that have the answer, the best first: the same one, or for a plain sum one that tells more apart; of several the
+    one that goes back furthest. `source`: what it must be made of, None for any."""
+    definitions, state = read_definitions(directory), read_state(directory)
+    if definitions is None or state is None:
+        return []
+    found = []
+    for name, wanted in definitions.statistics.items():
+        kept = state.statistics.get(name)
+        if kept is None or kept.added_ns != wanted.added_ns or kept.source is None or kept.first_ns is None or kept.until_ns is None:
+            continue
+        try:
+            statistic = parse(name)
+        except UsageError:
+            continue  # a newer iolab's
+        if source in (None, kept.source) and (same(asked, statistic) or _sums_to(asked, statistic, kept.source)):
+            found.append(Held(directory, statistic, wanted, kept, kept.source, kept.first_ns, kept.until_ns))
+    return sorted(found, key=lambda each: (not same(asked, each.statistic), each.first_ns))
+
+
+def preferred(held: Sequence[Held], asked: Statistic, events: Collection[str], samples: Collection[str]) -> Held | None:
+    """The best one that is of what a query would take of the sources that the recording still has; None where there is none."""
+    now = source_of(asked, None, events, samples)[0]
+    return next((each for each in held if now in (None, each.source)), None)
+
+
+def _sums_to(asked: Statistic, statistic: Statistic, source: str) -> bool:
+    """Whether what is kept of one statistic holds another one."""
+    if (asked.group, asked.name, set(asked.filters)) != (statistic.group, statistic.name, set(statistic.filters)):
+        return False
+    if is_counted(statistic, source):
+        counter = statistic.entry.counter
+        return counter is not None and (counter.object != "cpu" or is_parted(asked) == is_parted(statistic))
+    return asked.breakdown is None

@@ -1,0 +1,280 @@
+"""The keeper: whoever writes a recording makes what is to be kept of each segment once it is sealed, and tidies up behind itself.
+
+It is told what to keep by `keep.json` alone, which it looks at again and again. State is written after the files that it speaks of, so
+that a kill at any moment costs no more than making a segment's sums again: they get the same file.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from ...errors import FormatError, IolabError, UsageError
+from ...recording.base.layout import KINDS, SEGMENTS, sealed_file, telling
+from ...recording.base.metadata import Facts
+from ...recording.read.recording import Recording
+from ..engine.snapshot import quiet
+from ..language.intervals import SECOND
+from ..language.names import Statistic, parse
+from . import aggregate, counter_growth, listed, tables
+from .budget import Budget
+from .compaction import Merger
+from .definitions import Definition, Definitions, Spans, change, read_definitions
+from .paths import DEFINITIONS, TIERS, files, folder, folder_name, path_of
+from .recovery import state_of
+from .sealed import Sealed, sealed_after
+from .sources import is_counted, source_of
+from .state import Kept, State, read_state
+
+
+class Keeper:
+    """Keeps the statistics of one recording. Only its writer, or who holds its lock, may use one."""
+
+    def __init__(self, directory: Path, *, noticed: Callable[[str], None] = lambda _: None, going: Callable[[], bool] = lambda: True,
+                 monotonic: Callable[[], float] = time.monotonic, cpus: int | None = None,
+                 now: Callable[[], int] = time.time_ns) -> None:
+        """`noticed` is told what a user should know. `going` is asked between segments: what is left then, another look makes.
+        `cpus`: of the machine, None for no budget of CPU time. `now`: this machine's clock, ns.
+        """
+        self._directory, self._noticed, self._going = directory, noticed, going
+        self._recording = Recording(directory)
+        self._budget = Budget(monotonic, cpus)
+        self._spent: dict[str, int] = {}
+        self._mergers: dict[str, Merger] = {}
+        self._now = now
+        self._seen: tuple[object, ...] = ()
+        self._due: int | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the last look left nothing to make."""
+        return self._seen != ()
+
+    def look(self) -> bool:
+        """See whether something is to be done, and do it. Returns whether something was. IolabError where it can't be."""
+        seen = tuple(_identity(self._directory / name) for name in (DEFINITIONS, SEGMENTS))
+        if seen == self._seen and not self._over(self._due):
+            return False
+        definitions = self._pausing(read_definitions(self._directory))
+        if definitions is not None:
+            state = read_state(self._directory)
+            if state is None:
+                state = state_of(self._directory, self._recording, definitions)
+            self._take_up(definitions, state)
+            if not self._make(definitions, state):
+                return True
+        self._seen = seen
+        return definitions is not None
+
+    def _over(self, until_ns: int | None) -> bool:
+        return until_ns is not None and until_ns <= self._now() + ahead_ns(self._recording.facts)
+
+    def _pausing(self, definitions: Definitions | None) -> Definitions | None:
+        """What is to be kept, after what was to be kept until now has been paused."""
+        if definitions is None:
+            return None
+        if any(self._over(each.until_ns) for each in definitions.statistics.values()):
+            definitions = change(self._directory, lambda before: replace(before, statistics={
+                name: each.pausing(each.until_ns) if each.until_ns is not None and self._over(each.until_ns) else each
+                for name, each in before.statistics.items()}))
+        self._due = min((each.until_ns for each in definitions.statistics.values() if each.until_ns is not None), default=None)
+        return definitions
+
+    def _take_up(self, definitions: Definitions, state: State) -> None:
+        """What is no longer wanted goes; what is new begins."""
+        for name in list(state.statistics):
+            wanted = definitions.statistics.get(name)
+            if wanted is None or wanted.added_ns != state.statistics[name].added_ns:
+                self._remove(name)
+                del state.statistics[name]
+        for name, wanted in definitions.statistics.items():
+            if name not in state.statistics:
+                # one of that name was kept before
+                self._remove(name)
+            kept = state.statistics.setdefault(name, Kept(wanted.added_ns))
+            if kept.resumed_ns != wanted.resumed_ns:
+                kept.resumed_ns = wanted.resumed_ns
+                if kept.is_suspended:
+                    first = kept.suspended[-1][0]
+                    kept.suspended[-1] = (first, max(first, -(-wanted.resumed_ns // SECOND) * SECOND))
+                    kept.why = ""
+        if state.revision != definitions.revision:
+            for name in state.statistics:
+                self._settle(name, definitions, state)
+            state.revision = definitions.revision
+            state.write(self._directory)
+
+    def _remove(self, name: str) -> None:
+        """Files of a statistic that is no longer kept. Those that nobody knows stay."""
+        self._mergers.pop(name, None)
+        for tier in TIERS:
+            path = folder(self._directory, tier, folder_name(name))
+            if path.is_dir():
+                with telling(path, "remove what is no longer kept"):
+                    for each in path.glob("*.parquet"):
+                        listed.drop(each)
+                    shutil.rmtree(path)
+
+    def _make(self, definitions: Definitions, state: State) -> bool:
+        """Make what is missing, segment by segment. Returns whether nothing is left."""
+        if not state.statistics:
+            return True
+        known = {name: kept for name, kept in state.statistics.items() if _is_known(name)}
+        found = sealed_after(self._recording, min((each.through for each in known.values()), default=2**62))
+        for place, (before, sealed) in enumerate(found):
+            if not self._going():
+                return False
+            so_far = {name: kept.cpu_ns for name, kept in state.statistics.items()}
+            made = [name for name, kept in known.items() if kept.through < sealed.number]
+            with ExitStack() as opened:
+                events = None if sealed.events is None else opened.enter_context(aggregate.Making(self._recording, sealed.events))
+                for name in made:
+                    with _charged(state.statistics[name]):
+                        self._one(name, definitions.statistics[name], state.statistics[name], before, sealed, events)
+            if place == len(found) - 1:
+                # what catching up costs says nothing of what it costs to go on
+                for name in made:
+                    self._spent[name] = self._spent.get(name, 0) + state.statistics[name].cpu_ns - so_far[name]
+            self._suspend(definitions, state)
+            state.write(self._directory)
+            for name in made:
+                with _charged(state.statistics[name]):
+                    self._settle(name, definitions, state)
+        state.write(self._directory)
+        return True
+
+    def _one(self, name: str, wanted: Definition, kept: Kept, before: Sealed | None, sealed: Sealed,
+             events: aggregate.Making | None) -> None:
+        """What one segment adds to one statistic."""
+        begins = next(each for each in (kept.first_ns, wanted.since_ns, self._begins(sealed)) if each is not None)
+        skipped, kept.through = range(kept.through + 1, sealed.number), sealed.number
+        if sealed.until_ns <= begins or sealed.labelled:
+            return
+        statistic = parse(name)
+        if kept.source is None:
+            kept.source, why = source_of(statistic, wanted.source, {*sealed.event_sources, *quiet(self._recording)},
+                                         sealed.sample_sources)
+            kept.why = kept.why if kept.is_suspended else why
+        kept.first_ns = begins if kept.first_ns is None else kept.first_ns
+        until = self._lost_until(skipped, sealed)
+        if until is not None and until > (kept.until_ns or begins):
+            kept.miss(kept.until_ns or begins, until)
+        left_out = tuple(span for span in (*wanted.left_out, *kept.suspended)
+                         if span[0] < sealed.until_ns and (span[1] is None or span[1] > sealed.first_ns))
+        idle = any(first <= sealed.first_ns and (until is None or until >= sealed.until_ns) for first, until in left_out)
+        sums = None if idle else self._sums(statistic, kept, before, sealed, events, begins, left_out)
+        if sums is not None and kept.source is not None:
+            path = path_of(self._directory, TIERS[0], folder_name(name), sealed.number, sealed.number)
+            kept.segments += listed.write(path, [sums], name, kept.source) is not None
+        kept.until_ns = max(kept.until_ns or 0, sealed.until_ns)
+
+    def _lost_until(self, skipped: range, sealed: Sealed) -> int | None:
+        """Until when segments before this one are missing, which are damaged or were dropped before they were kept; None for none."""
+        if any(sealed_file(self._directory, number, kind).exists() for number in skipped for kind in KINDS):
+            return sealed.first_ns
+        facts = self._recording.facts
+        if not skipped or facts.dropped is None or skipped.start > facts.dropped_through:
+            return None
+        until = facts.dropped.get("until_ns")
+        return sealed.first_ns if until is None else min(sealed.first_ns, until + 1)
+
+    def _begins(self, sealed: Sealed) -> int:
+        """From where on the recording has something: a whole second."""
+        facts = self._recording.facts
+        session = facts.sessions[0].get("from_ns") if facts.sessions and not facts.dropped_through else None
+        return min(sealed.first_ns, sealed.first_ns if session is None else session) // SECOND * SECOND
+
+    def _sums(self, statistic: Statistic, kept: Kept, before: Sealed | None, sealed: Sealed, events: aggregate.Making | None, begins: int,
+              left_out: Spans) -> tables.Sums | None:
+        if kept.source is None:
+            return None
+        try:
+            if is_counted(statistic, kept.source):
+                return counter_growth.from_samples(self._recording, before, sealed, statistic, kept, begins, left_out)
+            if events is None or kept.source not in sealed.event_sources:
+                return None
+            return events.sums(statistic, kept.source, since_ns=begins if sealed.first_ns < begins else None, left_out=left_out)
+        except FormatError as error:
+            # removed meanwhile, or damaged: the others go on
+            kept.miss(sealed.first_ns, sealed.until_ns)
+            self._noticed(f"{statistic}: segment {sealed.number:06} can't be kept: {error}")
+            return None
+
+    def _suspend(self, definitions: Definitions, state: State) -> None:
+        """Suspend what exceeds the budget, from the end of what is in on."""
+        going = {name: kept for name, kept in state.statistics.items() if not kept.is_suspended and not definitions.statistics[name].paused}
+        sizes = {name: size_of(self._directory, name) for name in state.statistics}
+        excess = self._budget.excess(definitions, sizes, {name: self._spent.get(name, 0) for name in going})
+        if excess is not None:
+            name, why = excess
+            kept = going[name]
+            kept.suspended.append((-(-(kept.until_ns or 0) // SECOND) * SECOND, None))
+            kept.why = why
+            self._noticed(f"{name} is kept no further: {why}; iolab keep resume goes on")
+
+    def _settle(self, name: str, definitions: Definitions, state: State) -> None:
+        """Merge what can be, and let go of what is too old. A damaged file stays as it is."""
+        kept, wanted = state.statistics[name], definitions.statistics[name]
+        if kept.source is None:
+            return
+        if name not in self._mergers:
+            self._mergers[name] = Merger(self._directory, name, kept.source)
+            self._mergers[name].tidy()
+        try:
+            self._mergers[name].merge(kept.through)
+            begins = self._mergers[name].age((kept.until_ns or 0) // SECOND, definitions.retention,
+                                             {tier: floor // SECOND for tier, floor in wanted.floors.items()})
+        except IolabError as error:
+            self._noticed(f"{name}: {error}")
+            return
+        for tier, second in begins.items():
+            kept.begins[tier] = max(second, kept.begins.get(tier, 0))
+
+
+def _is_known(name: str) -> bool:
+    """Whether a name is a statistic's; a newer iolab may have asked for others."""
+    try:
+        parse(name)
+    except UsageError:
+        return False
+    return True
+
+
+def ahead_ns(facts: Facts) -> int:
+    """By how much the clock of the host that was recorded last is ahead of this machine's."""
+    return (facts.sessions[-1].get("clock_offset_ns") if facts.sessions else None) or 0
+
+
+def size_of(directory: Path, name: str) -> int:
+    """Bytes on disk of a statistic."""
+    return sum(_size(each.path) for tier in TIERS for each in files(directory, tier, folder_name(name)))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _identity(path: Path) -> object:
+    """Another value when the file is another one, or has changed."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+@contextmanager
+def _charged(kept: Kept) -> Iterator[None]:
+    """The CPU time that passes is the statistic's."""
+    begin = time.thread_time_ns()
+    try:
+        yield
+    finally:
+        kept.cpu_ns += time.thread_time_ns() - begin

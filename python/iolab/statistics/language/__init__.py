@@ -1,0 +1,1 @@
+"""The language of statistics: names, fields, conditions, times and the catalogue."""

@@ -1,0 +1,161 @@
+"""The statistics that can be asked for, as data: what each counts, of which source, and how it can be broken down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...recording.base.counts import Weight
+from . import counter_catalogue
+from . import zfs_counter_catalogue as zfs
+from .counter_catalogue import Counter
+from .fields import FIELDS, OPS
+
+_ALL = tuple(FIELDS)
+_CALLS = tuple(name for name in FIELDS if name not in ("queue", "job"))
+_JOBS = ("op", "job", "file", "error", "flags", "latency", "offset", "size")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A statistic.
+
+    Attributes:
+        name: `group.name`. about: what it is, in one line.
+        measure: "ops" counts I/Os, "bytes" adds up sizes, "packets", "faults" and others count those; "level" and "share" have no sum over
+        time.
+        unit: of its values: "1/s", "B/s", "B", "1" (a share) or "".
+        sources: of events, those preferred first; none where it comes of counters alone. only: whether no other source will do; otherwise
+        a recording's only other source answers, and of several the first by `preference`.
+        counter: how counters answer it, None where only events do. Events are preferred, but for those of `LAST`.
+        filters: fields that conditions may name. breakdowns: fields that it can be broken down by; counters know theirs alone.
+        covers: what its numbers hold and what they don't, in one line.
+        octaves: whether latency and size are known by powers of two alone, so that its maps have no finer buckets.
+    """
+
+    name: str
+    about: str
+    measure: str
+    unit: str
+    sources: tuple[str, ...]
+    only: bool
+    filters: tuple[str, ...]
+    breakdowns: tuple[str, ...]
+    counter: Counter | None = None
+    covers: str = ""
+    octaves: bool = False
+
+    @property
+    def additive(self) -> bool:
+        """Whether its values have a sum over time: a count, not a level."""
+        return self.measure not in ("level", "share")
+
+    @property
+    def weight(self) -> Weight:
+        """What the cells of its maps hold: I/Os, or the bytes that they moved."""
+        return "bytes" if self.measure == "bytes" else "count"
+
+    def words(self, field: str) -> tuple[str, ...]:
+        """The values that a field can have, none where these aren't known beforehand."""
+        if field == "op":
+            return OPS
+        return self.counter.values(field) if self.counter else ()
+
+
+LAST = ("fio", "syscall", "zpool", "zpool-sizes")
+"""Sources that answer for the device only where there is nothing nearer to it, in this order; counters are nearer."""
+
+_DISKS = "counters: a sum holds whole disks; partitions and devices made of others (dm, md, loop) are told when asked for"
+_LINKS = "a sum holds interfaces to the outside; loopback, bridges, bonds and virtual ones are told when asked for"
+_ARC = "the machine's one ARC, all pools together"
+_TXG = "groups that were done; one that came and went between two readings is lost, and counted as such"
+
+
+def _entry(group: str, measure: str, about: str, sources: tuple[str, ...], only: bool, fields: tuple[str, ...],
+           counter: Counter | None = None, covers: str = "") -> Entry:
+    unit = {"ops": "1/s", "bytes": "B/s"}[measure]
+    return Entry(f"{group}.{measure}", about, measure, unit, sources, only, fields, fields, counter, covers)
+
+
+def _counted(name: str, measure: str, unit: str, about: str, counter: Counter, covers: str) -> Entry:
+    return Entry(name, about, measure, unit, (), True, counter.filters, counter.breakdowns, counter, covers)
+
+
+_EVENTS = "every I/O that was recorded; what was lost is told beside it"
+
+_OCTAVES = "OpenZFS's own counts by powers of two; a condition on {} holds for all from its least value to twice that, or for none"
+
+
+def _of_disks(name: str, about: str, source: str, quantity: str, *more: str) -> Entry:
+    fields = ("op", "pool", "vdev", *more, quantity)
+    return Entry(name, about, "ops", "1/s", (source,), True, fields, fields, covers=_OCTAVES.format(quantity), octaves=True)
+
+
+CATALOGUE = {entry.name: entry for entry in (
+    _entry("io", "ops", "I/Os of the devices: those of the block layer where they were recorded", ("block",), False, _ALL,
+           counter_catalogue.DISK_OPS, f"events: {_EVENTS}; {_DISKS}"),
+    _entry("io", "bytes", "bytes that the devices moved", ("block",), False, _ALL, counter_catalogue.DISK_BYTES,
+           f"events: {_EVENTS}; {_DISKS}"),
+    _counted("io.utilization", "share", "1", "share of the time in which a device had something to do; the mean over whole disks",
+             counter_catalogue.DISK_BUSY, "a device that works on many I/Os at once can take more though it is always busy"),
+    _counted("io.queue", "level", "", "I/Os in flight, on average over time", counter_catalogue.DISK_QUEUE, _DISKS),
+    _entry("file", "ops", "system calls on files and devices", ("syscall",), True, _CALLS, covers=_EVENTS),
+    _entry("file", "bytes", "bytes that system calls moved", ("syscall",), True, _CALLS, covers=_EVENTS),
+    _entry("app", "ops", "I/Os as the load generator saw them", ("fio",), True, _JOBS, covers=_EVENTS),
+    _entry("app", "bytes", "bytes as the load generator saw them", ("fio",), True, _JOBS, covers=_EVENTS),
+    _counted("cpu.utilization", "share", "1", "share of the processors' time that was spent", counter_catalogue.CPU,
+             "idle and iowait count only where a condition names them; several processors are averaged"),
+    _counted("memory.bytes", "level", "B", "memory in use, by what it holds", counter_catalogue.MEMORY,
+             "free, available, dirty, writeback and total count only where a condition names them"),
+    _counted("net.bytes", "bytes", "B/s", "bytes that network interfaces moved", counter_catalogue.NET_BYTES, _LINKS),
+    _counted("net.packets", "packets", "1/s", "packets that network interfaces moved", counter_catalogue.NET_PACKETS, _LINKS),
+    _counted("net.link", "level", "B/s", "speed of the network's links, each way", counter_catalogue.NET_LINK,
+             f"links that are up; {_LINKS}"),
+    _counted("ip.bytes", "bytes", "B/s", "bytes that TCP connections moved, by the machine at the other end", counter_catalogue.IP_BYTES,
+             "TCP in the network namespace that is recorded; out is what the peer acknowledged; a connection that ends between two "
+             "readings counts where the kernel tells of its end, else up to its last reading; a sum leaves out this machine's own"),
+    _counted("fs.capacity", "level", "B", "room that is taken in file systems on local devices", counter_catalogue.FILE_SYSTEMS,
+             "size and available count only where a condition names them; data sets of one pool share its room"),
+    _counted("vm.faults", "faults", "1/s", "page faults: major ones waited for I/O", counter_catalogue.FAULTS, "the whole machine"),
+    _counted("arc.accesses", "accesses", "1/s", "accesses to OpenZFS's cache in memory: hits, hits on what is being read, misses",
+             zfs.ARC_ACCESSES, _ARC),
+    _counted("arc.hit_ratio", "share", "1", "share of the accesses to OpenZFS's cache in memory that found what they wanted",
+             zfs.ARC_HIT_RATIO, f"{_ARC}; nothing where there was no access"),
+    _counted("arc.size", "level", "B", "memory that OpenZFS's cache holds, by what it holds", zfs.ARC_SIZE,
+             f"{_ARC}; total, recent, frequent, anonymous, compressed and uncompressed count only where a condition names them"),
+    _counted("arc.target", "level", "B", "memory that OpenZFS's cache aims at", zfs.ARC_TARGET,
+             f"{_ARC}; least and most count only where a condition names them"),
+    _counted("l2arc.accesses", "accesses", "1/s", "accesses to OpenZFS's cache on disks, of what missed the one in memory",
+             zfs.L2ARC_ACCESSES, "all cache devices together"),
+    _counted("l2arc.bytes", "bytes", "B/s", "bytes that OpenZFS's cache on disks moved", zfs.L2ARC_BYTES, "all cache devices together"),
+    _counted("l2arc.size", "level", "B", "room that is taken on OpenZFS's cache devices", zfs.L2ARC_SIZE,
+             "all cache devices together; logical, which is before compression, counts only where a condition names it"),
+    _counted("l2arc.headers", "level", "B", "memory that is taken to find what lies on OpenZFS's cache devices", zfs.L2ARC_HEADERS,
+             "a part of arc.size"),
+    _of_disks("zpool.ops", "I/Os of OpenZFS's disks by the time that they took, in the queue and at the disk", "zpool", "latency"),
+    _of_disks("zpool.sizes", "I/Os of OpenZFS's disks by their size; flags are the queue: sync, async, scrub, trim, rebuild",
+              "zpool-sizes", "size", "flags"),
+    _counted("txg.groups", "groups", "1/s", "transaction groups that were written", zfs.TXG_GROUPS, _TXG),
+    _counted("txg.bytes", "bytes", "B/s", "bytes that transaction groups wrote", zfs.TXG_BYTES,
+             f"{_TXG}; counted when a group is done; dirty and read count only where a condition names them"),
+    _counted("txg.time", "level", "", "time that transaction groups spent in each phase, per second", zfs.TXG_TIME,
+             f"{_TXG}; counted when a group is done; one is open while another syncs, so that the sum is more than 1"),
+    _counted("zil.commits", "commits", "1/s", "commits of the intent log", zfs.ZIL_COMMITS, "all pools together"),
+    _counted("zil.records", "records", "1/s", "records of the intent log, by how their data are written", zfs.ZIL_RECORDS,
+             "all pools together"),
+    _counted("zil.bytes", "bytes", "B/s", "bytes of the intent log, on the pool's own devices and on log devices", zfs.ZIL_BYTES,
+             "all pools together"),
+)}
+"""Every statistic, by name."""
+
+OF_EVENTS = frozenset(name for entry in CATALOGUE.values() for name in entry.sources)
+"""Sources that have events, not counters."""
+
+
+def preference(sources: list[str], wanted: tuple[str, ...] = ("block",)) -> list[str]:
+    """Sources of events, the one that answers first: those wanted, then other traces by name, then `LAST`."""
+    def rank(name: str) -> tuple[int, int, str]:
+        if name in wanted:
+            return 0, wanted.index(name), name
+        return (2, LAST.index(name), name) if name in LAST else (1, 0, name)
+
+    return sorted(sources, key=rank)

@@ -1,0 +1,76 @@
+"""What can be asked for: the fields of statistics' names, and the columns of events that hold them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ... import _core
+from ...recording.base.counts import Y
+
+Kind: TypeAlias = Literal["name", "number", "time", "size"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of events.
+
+    Attributes:
+        name: as users write it. column: of the schema of events.
+        kind: "name" is compared as a word; "number" is a plain whole number; "time" (ns) and "size" (bytes) take units.
+        missing: the word for events that lack it; it can be asked for like a name.
+    """
+
+    name: str
+    column: str
+    kind: Kind
+    missing: str = "unknown"
+
+
+def _fields() -> dict[str, Field]:
+    names = [Field(name, name, "name") for name in ("op", "device", "process", "file", "mount", "client", "job")]
+    numbers = [Field(name, name, "number") for name in ("pid", "thread")]
+    # most I/Os have no error, and no flags beside the operation: that is knowledge, not the lack of it
+    words = [Field(name, name, "name", "none") for name in ("error", "flags")]
+    values = [Field("latency", "latency_ns", "time"), Field("queue", "queue_ns", "time"), Field("offset", "offset_bytes", "size"),
+              Field("size", "size_bytes", "size")]
+    return {field.name: field for field in [*names, *numbers, *words, *values]}
+
+
+FIELDS = _fields()
+"""Every field of events, by name."""
+
+COUNTED = {name: Field(name, "", "name") for name in (
+    "mode", "cpu", "kind", "interface", "direction", "peer", "pool", "result", "access", "phase")}
+"""Fields that counters alone have."""
+
+ZPOOL = {"vdev": Field("vdev", "device", "name"), "pool": Field("pool", "mount", "name")}
+"""Fields of the events of OpenZFS's disks: which columns hold them."""
+
+UTILIZATION = Field("utilization", "", "number")
+"""How busy something was, in whole percent: a breakdown of counters."""
+
+ANY = {**FIELDS, **COUNTED, **ZPOOL, UTILIZATION.name: UTILIZATION}
+"""Every field that a statistic's name can have."""
+
+TIME = Field("time", "time_ns", "time")
+"""The time of completion: a condition of maps, but no field of a statistic, whose window is asked for apart."""
+
+QUANTIZED: tuple[Y, ...] = ("latency", "queue", "offset", "size")
+"""Fields whose breakdown is a heat map."""
+
+MAPPED: tuple[str, ...] = (*QUANTIZED, UTILIZATION.name)
+"""Fields whose breakdown is a heat map, those of counters included."""
+
+OPS = tuple(_core.trace_ops())
+
+
+def near(word: str, allowed: Iterable[str]) -> str:
+    """`did you mean 'write'? there are read, write...`: what stands near a word that isn't there, and what there is."""
+    words = list(allowed)
+    if not words:
+        return "there are none"
+    found = difflib.get_close_matches(word, words, 1, 0.6)
+    return f"{f'did you mean {found[0]!r}? ' if found else ''}there are {', '.join(words)}"

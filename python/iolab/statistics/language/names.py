@@ -1,0 +1,226 @@
+"""Names of statistics: `group.name[filter]...[breakdown]`, parsed and printed here alone (and by the same vectors in the page).
+
+A filter is `field=value,value`, `field!=value`, or for numbers `>=`, `>`, `<`, `<=` and `field=low..high`, which leaves
+`high` out. A value with one of `] [ , = " < > !` in it, with a space at an end, or empty, stands in double quotes, where
+`\\"` and `\\\\` are a quote and a backslash.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ...errors import UsageError
+from .catalogue import CATALOGUE, Entry
+from .fields import ANY, TIME, Field, near
+from .quantities import parse_whole, print_whole
+
+SIGNS = (">=", "<=", "!=", "=", ">", "<")
+_SPECIAL = '][,="<>!'
+_HEAD = re.compile(r"\s*([^\[\]\s]*)\s*")
+
+
+@dataclass(frozen=True)
+class Between:
+    """Whole numbers from `low` up to, not including, `high`; None leaves an end open."""
+
+    low: int | None
+    high: int | None
+
+
+Value: TypeAlias = "str | Between"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A condition: an event meets `=` where any of the values is its own, `!=` where none is.
+
+    `>=`, `>`, `<` and `<=` have one value, Between(n, n + 1). An event that lacks the field meets `!=` alone.
+    """
+
+    field: str
+    sign: str
+    values: tuple[Value, ...]
+
+    def __str__(self) -> str:
+        kind = (ANY.get(self.field) or TIME).kind
+        return f"{self.field}{self.sign}{','.join(_printed(value, kind) for value in self.values)}"
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A named question; `str()` is its canonical name."""
+
+    group: str
+    name: str
+    filters: tuple[Filter, ...] = ()
+    breakdown: str | None = None
+
+    @property
+    def entry(self) -> Entry:
+        """What the catalogue says of it."""
+        return CATALOGUE[f"{self.group}.{self.name}"]
+
+    def __str__(self) -> str:
+        brackets = [str(each) for each in self.filters] + ([self.breakdown] if self.breakdown else [])
+        return f"{self.group}.{self.name}" + "".join(f"[{each}]" for each in brackets)
+
+
+def same(one: Statistic, other: Statistic) -> bool:
+    """Whether two names ask the same; the order of conditions says nothing."""
+    return (one.group, one.name, set(one.filters), one.breakdown) == (other.group, other.name, set(other.filters), other.breakdown)
+
+
+def parse(text: str) -> Statistic:
+    """The statistic of a name. UsageError says what is wrong, what is near and what is allowed there."""
+    head = _HEAD.match(text)
+    word = head[1] if head else ""
+    if word not in CATALOGUE:
+        raise _refused(text, f"there is no statistic '{word}'" if word else "a statistic has a name", _near(word))
+    entry = CATALOGUE[word]
+    filters: list[Filter] = []
+    breakdown: str | None = None
+    for name, sign, values in _brackets(text, head.end() if head else 0):
+        allowed = entry.filters if sign else entry.breakdowns
+        if name not in allowed:
+            known = name in (*entry.filters, *entry.breakdowns)
+            what = "has no field" if not known else "can't be narrowed by" if sign else "can't be broken down by"
+            raise _refused(text, f"{word} {what} '{name}'", near(name, allowed))
+        if sign:
+            filters.append(_filter(text, entry, ANY[name], sign, values))
+        elif breakdown is not None:
+            raise _refused(text, f"a statistic has one breakdown, and '{breakdown}' and '{name}' are two",
+                           f"narrow the other one: [{breakdown}=...]")
+        else:
+            breakdown = name
+    group, _, name = word.partition(".")
+    return Statistic(group, name, tuple(filters), breakdown)
+
+
+def _near(word: str) -> str:
+    """What stands near the name of a statistic: those of its group, where only that is known, or all."""
+    if word.lower() in CATALOGUE:
+        return f"did you mean {word.lower()!r}? names are in lower case"
+    hint = near(word.lower(), CATALOGUE)
+    group = word.lower().partition(".")[0]
+    of_group = [name for name in CATALOGUE if name.startswith(f"{group}.")]
+    return f"there are {', '.join(of_group)}" if of_group and not hint.startswith("did you mean") else hint
+
+
+def _refused(text: str, message: str, hint: str) -> UsageError:
+    return UsageError(message, where=f"statistic '{text}'", hint=hint)
+
+
+def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str, bool]]]]:
+    """(field, sign or "", values each with whether it was quoted) of each pair of brackets."""
+    while place < len(text):
+        if text[place] != "[":
+            raise _refused(text, f"'{text[place:]}' stands where '[' is due", "such as [op=write][latency]")
+        end = place + 1
+        while end < len(text) and text[end] not in _SPECIAL:
+            end += 1
+        name = text[place + 1:end].strip()
+        sign = next((each for each in SIGNS if text.startswith(each, end)), "")
+        if not sign and not text.startswith("]", end):
+            raise _unclosed(text, end) if end >= len(text) else _refused(
+                text, f"'{text[end:]}' stands where a sign or ']' is due", f"signs are {' '.join(SIGNS)}")
+        if not name:
+            raise _refused(text, "a pair of brackets names no field", "such as [op=write] or [latency]")
+        end += len(sign)
+        values: list[tuple[str, bool]] = []
+        while sign:
+            value, quoted, end = _value(text, end)
+            values.append((value, quoted))
+            if text.startswith(",", end):
+                end += 1
+                continue
+            if not text.startswith("]", end):
+                raise _unclosed(text, end) if end >= len(text) else _refused(
+                    text, f"'{text[end:]}' stands where ',' or ']' is due", "a value with such signs stands in double quotes")
+            break
+        yield name, sign, values
+        place = end + 1
+        while place < len(text) and text[place].isspace():
+            place += 1
+
+
+def _unclosed(text: str, end: int) -> UsageError:
+    return _refused(text, "it ends within brackets" if end >= len(text) else f"'{text[end:]}' is left over", "close them with ]")
+
+
+def _value(text: str, place: int) -> tuple[str, bool, int]:
+    """(value, whether it was quoted, where it ends)."""
+    while place < len(text) and text[place] == " ":
+        place += 1
+    if not text.startswith('"', place):
+        end = place
+        while end < len(text) and text[end] not in _SPECIAL:
+            end += 1
+        return text[place:end].strip(" "), False, end
+    value, place = "", place + 1
+    while place < len(text) and text[place] != '"':
+        if text[place] == "\\":
+            place += 1
+            if place >= len(text) or text[place] not in '"\\':
+                raise _refused(text, "a backslash within quotes stands before \" or \\ alone", 'write \\\\ for a backslash')
+        value += text[place]
+        place += 1
+    if place >= len(text):
+        raise _refused(text, "a quoted value does not end", 'close it with "')
+    place += 1
+    while place < len(text) and text[place] == " ":
+        place += 1
+    return value, True, place
+
+
+def _filter(text: str, entry: Entry, field: Field, sign: str, values: list[tuple[str, bool]]) -> Filter:
+    if any(not value and not quoted for value, quoted in values):
+        raise _refused(text, f"[{field.name}{sign}] names no value", f"such as [{field.name}={_example(field)}]")
+    if field.kind == "name":
+        if sign not in ("=", "!="):
+            raise _refused(text, f"'{field.name}' is a name: it can't be compared with '{sign}'",
+                           f"write [{field.name}={_example(field)}]")
+        words = entry.words(field.name)
+        for value, _ in values:
+            if words and value not in words:
+                raise _refused(text, f"there is no {'operation' if field.name == 'op' else field.name} '{value}'", near(value, words))
+        return Filter(field.name, sign, tuple(value for value, _ in values))
+    if sign not in ("=", "!=") and len(values) > 1:
+        raise _refused(text, f"'{sign}' takes one value", f"such as [{field.name}{sign}{_example(field)}]")
+    try:
+        found = tuple(_range(value, field) for value, _ in values)
+    except UsageError as error:
+        raise _refused(text, f"{field.name}: {error.message}", error.hint or "") from None
+    if sign not in ("=", "!=") and any(".." in value for value, _ in values):
+        raise _refused(text, f"'{sign}' takes a value, not a range", f"write [{field.name}={values[0][0]}]")
+    return Filter(field.name, sign, found)
+
+
+def _range(text: str, field: Field) -> Between:
+    low, dots, high = text.partition("..")
+    if not dots:
+        value = parse_whole(text, field.kind)
+        return Between(value, value + 1)
+    if not low.strip() and not high.strip():
+        raise UsageError("'..' has no end", hint=f"such as 1..{_example(field)}")
+    ends = [parse_whole(end, field.kind) if end.strip() else None for end in (low, high)]
+    if ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
+        raise UsageError(f"the range '{text}' is empty", hint="its low end must be less than its high end, which is left out")
+    return Between(ends[0], ends[1])
+
+
+def _printed(value: Value, kind: str) -> str:
+    if isinstance(value, str):
+        if value and value == value.strip(" ") and not any(sign in value for sign in _SPECIAL):
+            return value
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    whole = [("" if end is None else print_whole(end, kind)) for end in (value.low, value.high)]  # type: ignore[arg-type]
+    exact = value.low is not None and value.high == value.low + 1
+    return whole[0] if exact else "..".join(whole)
+
+
+def _example(field: Field) -> str:
+    return {"name": "write" if field.name == "op" else "NAME", "number": "1234", "time": "10ms", "size": "8KiB"}[field.kind]

@@ -1,0 +1,1 @@
+"""Where answers come from: segment maps, events, counters and traces."""

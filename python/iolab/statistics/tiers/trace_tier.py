@@ -1,0 +1,151 @@
+"""Questions to a text trace: maps straight through the native readers where these know the conditions, all else by the executor
+over a stream of the trace's events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from ...errors import IolabError, UsageError
+from ...recording.base.counts import HeatCounts, Weight, Y
+from ...recording.base.grids import Linear
+from ...recording.read.trace import STDIN, Trace
+from ...recording.write.ingest import source_of
+from ..answers.answers import Series, Stack
+from ..engine.cells import Asked, count, covering, fitting, grid_of
+from ..engine.engine import Engine, whole
+from ..engine.snapshot import Span, choose
+from ..engine.stream import Stream
+from ..language.catalogue import Entry
+from ..language.conditions import filters_of, for_core, sql_of
+from ..language.fields import FIELDS
+from ..language.intervals import SECOND, columns_of, round_interval
+from ..language.names import Between, Filter, Statistic
+from . import over_time as sums
+from .field_support import lacking, told_by
+
+Ends = tuple[int | None, int | None]
+"""From and until (ns), None where left open."""
+
+_T = TypeVar("_T")
+
+
+def heat(trace: Trace, y: Y, filters: Sequence[Filter], entry: Entry | None, source: str | None, ends: Ends, interval_ns: int | None,
+         columns: int, low: int | None, high: int | None, buckets: int | None, weight: Weight) -> HeatCounts:
+    """Counts by time and y; see `query.heat`."""
+    if y == "queue":
+        raise UsageError("a trace does not tell the time in the queue", where=trace.path, hint="recordings of the block layer do")
+    name = source_name(trace, entry, source)
+    core, rest = conditions(trace, filters, ends)
+    conditional = bool(trace.where or filters)
+    if weight == "bytes":
+        # the native readers add up no sizes, and count what they leave out no further than the last event that they give
+        core, rest = {}, [*filters_of(trace.where), *filters, *_time(ends)]
+    elif not rest:
+        counts = replace(trace, where=core).counts(y, interval_ns=interval_ns, columns=columns, low=low, high=high, buckets=buckets,
+                                                   weight=weight)
+        return replace(counts, conditional=conditional, window=_window(counts, ends))
+    first, last = _span(trace, ends)
+    interval = interval_ns if interval_ns is not None else round_interval(first, last, columns)
+    columns_of(first, last, interval)
+    texts, bound = sql_of(rest)
+    grid, most = grid_of(y, buckets)
+    asked = Asked(y, first // interval * interval, interval, tuple(texts), bound, low, high, grid or Linear(0, 1), weight)
+    if grid is None:
+        fitted = covering(low, high - 1, most) if low is not None and high is not None else streamed(
+            trace, name, core, lambda engine: fitting(engine, asked, most))[0]
+        final = replace(asked, grid=fitted)
+    else:
+        final = asked
+    counts, stream = streamed(trace, name, core, lambda engine: count(engine, final))
+    return replace(counts, filtered=stream.events + stream.skipped - counts.events - counts.without_y - counts.outside,
+                   damaged=stream.damaged, lost=stream.losses, unpaired=stream.unpaired, conditional=conditional,
+                   averaged=stream.averaged, assumptions=stream.assumptions, window=_window(counts, ends))
+
+
+def over_time(trace: Trace, asked: Statistic, source: str | None, ends: Ends, interval_ns: int | None, columns: int) -> Series | Stack:
+    """A series or stack; see `query.query`."""
+    name = source_name(trace, asked.entry, source)
+    core, rest = conditions(trace, asked.filters, ends)
+    texts, bound = sql_of(rest)
+    once = trace.path == STDIN
+    span = None if once else _span(trace, ends)
+    interval = interval_ns if interval_ns is not None else SECOND if span is None else round_interval(*span, columns)
+    base, many = (0, columns) if span is None else (span[0] // interval * interval, columns_of(*span, interval))
+    found, stream = streamed(trace, name, core, lambda engine: sums.sums(engine, asked, tuple(texts), bound, base, interval, many))
+    if span is None:
+        # what a pipe holds is known when it has been read
+        seen = whole(found["c"])
+        first, last = (int(seen.min()), int(seen.max())) if len(seen) else (0, 0)
+        span, many = (first * interval, (last + 1) * interval - 1), columns_of(first * interval, last * interval, interval)
+        found["c"], base = np.ma.asarray(seen - first), first * interval
+    notes = [f"{count} {words}" for count, words in ((stream.damaged, "damaged lines or records left out"), (
+        stream.losses, "records lost by the tracer"), (stream.unpaired, "starts or completions without their other half")) if count]
+    notes += stream.assumptions
+    fields = [each for each in (asked.breakdown, *(each.field for each in asked.filters)) if each in FIELDS]
+    notes += lacking(asked.entry, fields, name, told_by(trace, (name,))).values()
+    return sums.answer(asked, found, source=name, base_ns=base, interval_ns=interval, columns=many, span=(span[0], span[1] + 1),
+                       recorded=None, notes=tuple(notes))
+
+
+def _window(counts: HeatCounts, ends: Ends) -> tuple[int, int] | None:
+    """Columns of the time that was asked for; None where it was all of the trace."""
+    if ends == (None, None) or not len(counts.count):
+        return None
+    low, high = ends
+    first = 0 if low is None else (low - counts.t0_ns) // counts.interval_ns
+    return first, counts.columns if high is None else -(-(high - counts.t0_ns) // counts.interval_ns)
+
+
+def bounds(trace: Trace) -> Span:
+    """(first, last) time of a trace's events, by a pass over it. UsageError for standard input, which can be read once."""
+    if trace.path == STDIN:
+        raise UsageError("standard input can be read only once", hint="save the trace into a file first")
+    facts = trace.summary().facts
+    return (0, 0) if facts["first_ns"] is None else (facts["first_ns"], facts["last_ns"])
+
+
+def _span(trace: Trace, ends: Ends) -> Span:
+    """The span that was asked for, what was left open being the trace's own."""
+    first, last = bounds(trace) if None in ends else (0, 0)
+    low, high = ends[0] if ends[0] is not None else first, ends[1] - 1 if ends[1] is not None else last
+    if high < low:
+        raise UsageError("the span of time is empty", where=trace.path, hint="it must begin before it ends, and meet the trace")
+    return low, high
+
+
+def conditions(trace: Trace, filters: Sequence[Filter], ends: Ends) -> tuple[dict[str, list[str]], list[Filter]]:
+    """All that must hold: (what the native readers carry out, the others)."""
+    return for_core([*filters_of(trace.where), *filters, *_time(ends)])
+
+
+def _time(ends: Ends) -> list[Filter]:
+    return [] if ends == (None, None) else [Filter("time", "=", (Between(*ends),))]
+
+
+def source_name(trace: Trace, entry: Entry | None, source: str | None) -> str:
+    """What a trace's events are of. UsageError where the statistic or the caller wants another source."""
+    found = trace.format or ("csv" if trace.columns else None)
+    if found is None and trace.path == STDIN:
+        # it can't be looked at beforehand: let it be what is asked for
+        return source or (entry.sources[0] if entry is not None and entry.only else "trace")
+    found = found or trace.detect()
+    if found is None:
+        # its own words on what is wrong are better than any here
+        trace.summary()
+        return source or "trace"
+    return choose([source_of(found)], entry, source, trace.path)[0]
+
+
+def streamed(trace: Trace, name: str, core: dict[str, list[str]], ask: Callable[[Engine], _T]) -> tuple[_T, Stream]:
+    """An answer from the events of a trace, with what was left out of them."""
+    stream = Stream(trace, name, core)
+    with Engine(trace.path) as engine:
+        engine.register("events", stream.reader())
+        try:
+            return ask(engine), stream
+        except IolabError as error:
+            raise stream.raised() or error from None

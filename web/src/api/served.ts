@@ -1,0 +1,30 @@
+import { computed } from "@preact/signals";
+import type { RecordingFacts, Tick } from "../generated/api";
+import { unreadWords } from "./client";
+import { facts, recordings, tick } from "./worksheet";
+
+/** Why the recording that is shown can't be read, with its name; "" where it can. */
+export const trouble = computed(() => {
+	const { name = "", problem = "" } = facts.value ?? {};
+	return problem && unreadWords(name, problem);
+});
+
+/** Take what is served now in place of what was known of it; of what can't be read now the rest stays as it was. */
+export function learn(found: readonly RecordingFacts[]): void {
+	recordings.value = found.map((each) => {
+		const known = recordings.peek().find(({ name }) => name === each.name);
+		return each.problem && known ? { ...known, problem: each.problem } : each;
+	});
+}
+
+/** Take how far a recording is; of one that can't be read now, only why. */
+export function heardTick(now: Tick): void {
+	if (!now.problem) tick.value = now;
+	const known = recordings.peek().find(({ name }) => name === now.recording);
+	if (!known) return;
+	const live = known.live && (now.live || now.problem !== "");
+	if (live === known.live && now.problem === known.problem) return;
+	recordings.value = recordings
+		.peek()
+		.map((each) => (each === known ? { ...known, live, problem: now.problem } : each));
+}

@@ -1,0 +1,72 @@
+import { Part, Verbatim } from "./parts";
+import { report } from "./state";
+import { hasTarget, Target } from "./target";
+
+/** Where and how it was measured, and how to measure it again. */
+export function Background() {
+	const { environment, assumptions, jobs, reproduce, method } = report.value;
+	return (
+		<>
+			{hasTarget() && <Target />}
+			{environment.length > 0 && (
+				<Part id="environment" title="Environment">
+					<div class="table">
+						<table class="facts">
+							<tbody>
+								{environment.map((fact) => (
+									<tr key={fact.name}>
+										<th scope="row">{fact.name}</th>
+										<td class="words">
+											{fact.values.length < 2
+												? fact.values[0]
+												: fact.values.map((value, i) => (
+														<span key={value} class="differs">
+															{value} <small>({fact.runs[i]} runs)</small>
+														</span>
+													))}
+										</td>
+									</tr>
+								))}
+							</tbody>
+						</table>
+					</div>
+				</Part>
+			)}
+			{assumptions.length > 0 && (
+				<Part id="assumptions" title="Assumptions">
+					<ul>
+						{assumptions.map((one) => (
+							<li key={one.text}>
+								{one.text} <small>({one.runs} runs)</small>
+							</li>
+						))}
+					</ul>
+				</Part>
+			)}
+			{jobs.length > 0 && (
+				<Part id="job" title="Exact job">
+					{jobs.map((block) => (
+						<Verbatim key={block.title} {...block} />
+					))}
+				</Part>
+			)}
+			{reproduce.length > 0 && (
+				<Part id="reproduce" title="Reproduce">
+					{reproduce.map((block) => (
+						<Verbatim key={block.title} {...block} />
+					))}
+				</Part>
+			)}
+			<Part id="method" title="How numbers are judged">
+				{method.map((part) => (
+					<section key={part.id} id={`method-${part.id}`} class="method">
+						<h3>{part.title}</h3>
+						{part.text.map((text) => (
+							<p key={text}>{text}</p>
+						))}
+					</section>
+				))}
+			</Part>
+		</>
+	);
+}

@@ -1,0 +1,112 @@
+import { signal } from "@preact/signals";
+import type { ProfileCell, ProfileChange, ProfileParts, Profiles } from "../generated/report";
+import type { Branch } from "../lib/branches";
+import { embedded } from "../lib/decode";
+import { visible } from "../lib/names";
+
+/** The profiles: undefined until the reader comes to them, an error when they can't be unpacked. */
+export const profiles = signal<Profiles | Error | undefined>(undefined);
+
+/** Whether the report has profiles. */
+export const hasProfiles = () => document.getElementById("iolab-profiles") !== null;
+
+let loading = false;
+
+/** Unpack the profiles, once. */
+export function loadProfiles(): void {
+	if (loading) return;
+	loading = true;
+	embedded<Profiles>("iolab-profiles").then(
+		(found) => {
+			profiles.value = found;
+		},
+		(error: unknown) => {
+			profiles.value = error instanceof Error ? error : new Error(String(error));
+		},
+	);
+}
+
+/** The part that a branch stands for; -1 for all of them. */
+export const partOf = (branch: Branch): number => (branch.path === "" ? -1 : Number(branch.path));
+
+/** A part's name as a page may have it. */
+export const nameOf = (parts: ProfileParts, part: number): string => visible(parts.names[parts.name[part] ?? -1] ?? "");
+
+/** The parts as a tree under one root that holds everything, each as wide as `widths` says; a branch's path is its part's place. */
+export function treeOf(parts: ProfileParts, widths: readonly number[]): Branch {
+	const branch = (name: string, path: string, total: number): Branch => ({
+		name,
+		path,
+		total,
+		others: 0,
+		left: 0,
+		names: [],
+		children: [],
+	});
+	// of the busy samples: what is not drawn is left blank at the right
+	const root = branch("", "", 1);
+	const all = parts.name.map((_, part) => branch(nameOf(parts, part), String(part), widths[part] ?? 0));
+	all.forEach((each, part) => {
+		(all[parts.parent[part] ?? -1] ?? root).children.push(each);
+	});
+	return root;
+}
+
+/** Widths of the difference of two profiles: the mean of both shares, so that what is gone is there as well. */
+export function meanShares(cell: ProfileCell, change: ProfileChange): number[] {
+	const [before, after] = [cell.profiles[change.before], cell.profiles[change.after]];
+	return cell.parts.name.map((_, part) => ((before?.shares[part] ?? 0) + (after?.shares[part] ?? 0)) / 2);
+}
+
+/** Parts whose name, as it is shown, has the words in it, whatever their case; none where there are no words. */
+export function matching(parts: ProfileParts, words: string): Set<number> {
+	const wanted = words.trim().toLowerCase();
+	if (!wanted) return new Set();
+	const names = new Set(
+		parts.names.flatMap((name, place) => (visible(name).toLowerCase().includes(wanted) ? [place] : [])),
+	);
+	return new Set(parts.name.flatMap((name, part) => (names.has(name) ? [part] : [])));
+}
+
+/** The share that lies in parts of a set, each stack counted once: of those within each other the outermost counts. */
+export function shareWithin(parts: ProfileParts, found: ReadonlySet<number>, shares: readonly number[]): number {
+	const covered = new Set<number>();
+	let sum = 0;
+	// parents come before their children
+	for (let part = 0; part < parts.name.length; part++) {
+		const above = covered.has(parts.parent[part] ?? -1);
+		if (above || found.has(part)) covered.add(part);
+		if (!above && found.has(part)) sum += shares[part] ?? 0;
+	}
+	return sum;
+}
+
+/** The largest difference, either way, of a part and all below it; of all parts for -1. */
+export function mostWithin(parts: ProfileParts, part: number, changes: readonly number[]): number {
+	const within = new Set([part]);
+	let most = 0;
+	// parents come before their children
+	changes.forEach((change, place) => {
+		if (place !== part && !within.has(parts.parent[place] ?? -1)) return;
+		within.add(place);
+		most = Math.max(most, Math.abs(change));
+	});
+	return most;
+}
+
+/** Steps of colour on either side of no difference. */
+export const STEPS = 5;
+
+/** The step of a difference, -5 to 5; `most` is where the colours end. */
+export function stepOf(change: number, most: number): number {
+	return most > 0 ? Math.round(STEPS * Math.max(-1, Math.min(1, change / most))) || 0 : 0;
+}
+
+/** `12.3 %`, `0.12 %`. */
+export const percent = (share: number): string => `${(100 * share).toFixed(Math.abs(share) < 0.01 ? 2 : 1)} %`;
+
+/** `+1.3 points`. */
+export function points(change: number): string {
+	const text = (100 * change).toFixed(Math.abs(change) < 0.01 ? 2 : 1);
+	return `${change >= 0 ? "+" : ""}${text} points`;
+}

@@ -1,0 +1,97 @@
+import { facts, follows, sheet, whole } from "../../api/worksheet";
+import { offline } from "../session";
+import { compare, move, moveCompared, pause, shown, showUnit, showWhole, toNow, zoom } from "../time-navigation";
+import { lengthOf, lengthWords, oneOf, spanWords, UNITS } from "../times";
+import { opened } from "./dialogs";
+
+/** When: back, forward, closer, farther, lengths of time, and what it is compared with. */
+export function TimeBar() {
+	const span = shown();
+	const live = follows.value;
+	const length = "live" in sheet.value.time ? sheet.value.time.live * 1e9 : lengthOf(span);
+	const other = sheet.value.compare;
+	return (
+		<div class="time-bar" role="toolbar" aria-label="Time">
+			{!offline.value && (
+				<button type="button" id="add" class="main" title="Add a statistic (+)" onClick={() => (opened.value = "add")}>
+					+ Add statistic
+				</button>
+			)}
+			<span class="buttons">
+				<Button id="back" title="Earlier ([)" label="◀" act={() => move(-0.5)} />
+				<Button id="forward" title="Later (])" label="▶" act={() => move(0.5)} />
+				{facts.value?.live ? (
+					<button type="button" id="pause" aria-pressed={!live} title="Hold or follow (space)" onClick={pause}>
+						{live ? "Pause" : "Go on"}
+					</button>
+				) : (
+					<Button id="latest" title="The latest (n)" label="Latest" act={toNow} />
+				)}
+			</span>
+			<span class="buttons">
+				<Button id="farther" title="Farther ({)" label="−" act={() => zoom(2)} />
+				<Button id="closer" title="Closer (})" label="+" act={() => zoom(0.5)} />
+				<Button id="whole" title="All of it (0)" label="All" act={showWhole} />
+			</span>
+			<span class="buttons">
+				{UNITS.map((unit, i) => (
+					<button
+						key={unit.name}
+						type="button"
+						class="unit"
+						aria-pressed={isMultiple(length, unit.seconds, i)}
+						title={`${oneOf(unit.name)}; again: two, three… (${i + 1})`}
+						onClick={() => showUnit(unit.seconds)}
+					>
+						{unit.short}
+					</button>
+				))}
+			</span>
+			<span class="reading" id="reading">
+				<strong>{live ? `the last ${lengthWords(length)}` : lengthWords(Math.round(length))}</strong>
+				<span class="quiet">{spanWords(span, whole.value.from)}</span>
+			</span>
+			<span class="buttons">
+				{!offline.value && (
+					<button
+						type="button"
+						id="compare"
+						aria-pressed={other !== null}
+						title="Compare with another time (d)"
+						onClick={compare}
+					>
+						Compare
+					</button>
+				)}
+				{other && (
+					<>
+						<Button id="other-back" title="Compare with earlier, key (" label="◀" act={() => moveCompared(-0.5)} />
+						<span class="quiet" id="compared">
+							with {spanWords({ from: other.from, until: other.from + lengthOf(span) }, whole.value.from)}
+						</span>
+						<Button id="other-forward" title="Compare with later, key )" label="▶" act={() => moveCompared(0.5)} />
+					</>
+				)}
+				<button type="button" id="marks" title="Marks of runs (g)" onClick={() => (opened.value = "marks")}>
+					Marks
+				</button>
+			</span>
+		</div>
+	);
+}
+
+function Button({ id, title, label, act }: { id: string; title: string; label: string; act: () => void }) {
+	return (
+		<button type="button" id={id} title={title} aria-label={title} onClick={act}>
+			{label}
+		</button>
+	);
+}
+
+/** Whether a length is told by this unit best: a multiple of it, and not yet one of the next. */
+function isMultiple(length: number, seconds: number, place: number): boolean {
+	const times = length / 1e9 / seconds;
+	const next = UNITS[place + 1];
+	const whole = (value: number) => Math.abs(value - Math.round(value)) < 1e-6 && value > 0.5;
+	return whole(times) && !(next && whole(length / 1e9 / next.seconds));
+}

@@ -1,0 +1,268 @@
+import { untracked } from "@preact/signals";
+import { inlined } from "../../api/offline";
+import { cursor, type GraphSpec, hover, spanOf, whole } from "../../api/worksheet";
+import { dayOf, timeTicks } from "../../canvas/clock";
+import type { Content } from "../../canvas/content";
+import {
+	awaited,
+	type Frame,
+	inside,
+	joined,
+	marginsOf,
+	paintArea,
+	paintAwaited,
+	paintBlank,
+	paintIdle,
+	paintStrip,
+	paintTimes,
+	paintValues,
+	STRIP,
+	timeMarks,
+	within,
+} from "../../canvas/frame";
+import { Heat } from "../../canvas/heat";
+import { anyLost, lostBars, lostIn, lostName, lostWords } from "../../canvas/lost";
+import { Plate } from "../../canvas/overscan";
+import { type Box, type Span, xPixel } from "../../canvas/spaces";
+import { quantity } from "../../canvas/ticks";
+import { colours } from "../../heatmap/state";
+import { unrecorded } from "../recorded";
+import { type GraphState, type Mark, stateOf } from "./state";
+import { counted, percent } from "./values";
+
+/** After so many ms without movement scales are made anew. */
+const SETTLE = 180;
+/** The page's text in CSS pixels for which the sizes of canvases are made. */
+const TEXT = 15;
+
+/** Where a graph is drawn now, and what it draws. Times are ns since the content's origin. */
+export interface Drawn {
+	box: Box;
+	span: Span;
+	/** CSS pixels in one of the canvas's: larger where the page's text is. */
+	zoom: number;
+	content: Content | null;
+	spec: GraphSpec;
+	/** The id of the state that holds its mark: a graph beside another of one specification has its own. */
+	marks: string;
+	/** Say that it moves: its scales stay until it rests. */
+	moves: () => void;
+	draw: () => void;
+	/** What is done whenever it was drawn. */
+	painted?: () => void;
+}
+
+/** Draws a graph, at most once a frame. */
+export interface Drawing {
+	drawn: Drawn;
+	/** Draw with the next frame. */
+	ask: () => void;
+	/** Put the lines of the pointer and of the selected second where they belong. */
+	lines: (moment: number | null, second: { from: number; until: number } | null) => void;
+	end: () => void;
+}
+
+/** The drawing of a graph on its canvas; `now` says what it shows. */
+export function drawingOf(
+	place: HTMLElement,
+	canvas: HTMLCanvasElement,
+	now: () => Pick<Drawn, "spec" | "content" | "marks">,
+): Drawing {
+	const plate = new Plate();
+	let [frame, version] = [0, 0];
+	let moving: ReturnType<typeof setTimeout> | undefined;
+	let known: Content | null = null;
+	const blanks = blanksOf();
+	const drawn: Drawn = {
+		box: { left: 0, top: 0, width: 1, height: 1 },
+		span: { from: 0, to: 1 },
+		zoom: 1,
+		...now(),
+		moves: () => {
+			clearTimeout(moving);
+			moving = setTimeout(() => {
+				moving = undefined;
+				ask();
+			}, SETTLE);
+		},
+		draw: () => ask(),
+	};
+	const ask = () => {
+		if (frame === 0) frame = requestAnimationFrame(draw);
+	};
+	const draw = () => {
+		frame = 0;
+		const { spec, content, marks } = now();
+		const context = canvas.getContext("2d");
+		const width = place.clientWidth;
+		if (!context || width === 0) return;
+		const zoom = Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / TEXT || 1;
+		const ratio = devicePixelRatio * zoom;
+		const room = marginsOf(width / zoom);
+		const size = { width: Math.max(260, width / zoom), height: room.top + spec.height + STRIP + room.bottom };
+		sized(canvas, size, ratio, zoom);
+		const shown = untracked(() => spanOf(spec));
+		const origin = content?.origin ?? shown.from;
+		const even = (value: number) => Math.round(value * ratio) / ratio;
+		const box = {
+			left: even(room.left),
+			top: even(room.top),
+			width: even(size.width - room.left - room.right),
+			height: even(spec.height),
+		};
+		const span = { from: shown.from - origin, to: shown.until - origin };
+		Object.assign(drawn, { box, span, zoom, content, spec, marks });
+		context.setTransform(ratio, 0, 0, ratio, 0, 0);
+		const theme = colours.peek();
+		context.fillStyle = theme.background;
+		context.fillRect(0, 0, size.width, size.height);
+		const look = { box, span, colours: theme };
+		const blank = blanks(content, origin);
+		const late = content?.answered ? awaited(content.answered, span, blank) : [];
+		if (marks === spec.id) tellLost(spec.id, span, content);
+		if (marks === spec.id) tellBlank(spec.id, look, blank, content?.idle ?? [], late);
+		within(context, box, () => {
+			if (content) paintIdle(context, look, content.idle);
+			paintAwaited(context, look, late, unanswered());
+			paintBlank(context, look, blank, content?.compared ? "one of them not recorded" : "not recorded");
+		});
+		if (content) {
+			if (content !== known) version++;
+			if ((moving === undefined || content !== known) && content.settle(span, box)) version++;
+			known = content;
+			tellOutside(spec.id, content);
+			within(context, box, () => {
+				plate.draw(context, content, version, { ...look, ratio });
+				paintMarks(context, look, content, stateOf(marks).mark.peek(), stateOf(spec.id).band.peek());
+			});
+			if (anyLost(content.lost)) strip(context, look, content);
+			paintValues(context, look, content.axis, content.ticks());
+			content.legend(context, box, theme);
+		} else paintValues(context, look, { low: 0, high: 1, scale: "linear" }, []);
+		const ticks = timeTicks(origin, span.from, span.to, timeMarks(box), whole.peek().from);
+		const foot = box.top + box.height + (content && anyLost(content.lost) ? STRIP : 0);
+		paintTimes(context, look, ticks, foot, dayOf(shown.from));
+		lines(hover.peek(), cursor.peek());
+		drawn.painted?.();
+	};
+	const lines = (moment: number | null, second: { from: number; until: number } | null) => {
+		const { box, span, zoom, content } = drawn;
+		const origin = content?.origin ?? untracked(() => spanOf(drawn.spec)).from;
+		const x = (time: number) => {
+			const found = xPixel(box, span, time - origin);
+			return Math.min(box.left + box.width, Math.max(box.left, found));
+		};
+		const band = (name: string, from: number | null, until: number) => {
+			const element = place.querySelector<HTMLElement>(`:scope > .${name}`);
+			if (!element) return;
+			const gone = from === null || until - origin < span.from || from - origin > span.to;
+			element.hidden = gone;
+			if (gone) return;
+			element.style.left = `${x(from) * zoom}px`;
+			element.style.width = `${Math.max(1, (x(until) - x(from)) * zoom)}px`;
+			element.style.top = `${box.top * zoom}px`;
+			element.style.height = `${box.height * zoom}px`;
+		};
+		band("moment", moment, moment ?? 0);
+		band("second", second?.from ?? null, second?.until ?? 0);
+	};
+	const end = () => {
+		cancelAnimationFrame(frame);
+		clearTimeout(moving);
+	};
+	return { drawn, ask, lines, end };
+}
+
+/** Give a canvas its size; one that has it keeps its picture. */
+function sized(canvas: HTMLCanvasElement, size: { width: number; height: number }, ratio: number, zoom: number): void {
+	const [width, height] = [Math.round(size.width * ratio), Math.round(size.height * ratio)];
+	if (canvas.width === width && canvas.height === height) return;
+	canvas.width = width;
+	canvas.height = height;
+	canvas.style.width = `${size.width * zoom}px`;
+	canvas.style.height = `${size.height * zoom}px`;
+}
+
+/** Keep what lies outside of a map's axis for the caption; the difference beside a map has none and leaves it. */
+export function tellOutside(id: string, content: Content): void {
+	if (content instanceof Heat) stateOf(id).outside.value = outside(content);
+}
+
+/** What lies above and below the axis of a map, in words. */
+function outside({ seen, axis, look }: Heat): string {
+	const { unit } = look.group;
+	const share = percent(seen.above / Math.max(1, seen.total));
+	return [
+		seen.above > 0 && `${counted(seen.above, look.group)} (${share}) above ${quantity(axis.high, unit)}`,
+		seen.below > 0 && `${counted(seen.below, look.group)} below ${quantity(axis.low, unit)}`,
+	]
+		.filter(Boolean)
+		.join(" · ");
+}
+
+/** Time of which nothing is recorded, in ns since the origin: what the recording says, and what the content's own answer says. */
+export function blanksOf(): (content: Content | null, origin: number) => [number, number][] {
+	let key: readonly unknown[] = [];
+	let found: [number, number][] = [];
+	return (content, origin) => {
+		const now = [content, unrecorded.peek(), origin];
+		if (now.some((each, i) => each !== key[i])) {
+			const spans = unrecorded.peek().map(({ from, until }): [number, number] => [from - origin, until - origin]);
+			found = joined([...spans, ...(content?.hatched ?? [])]);
+		}
+		key = now;
+		return found;
+	};
+}
+
+/** Why there is no answer of a time. */
+const unanswered = (): string => (inlined() ? "not in this file" : "not answered yet");
+
+/** What is awaited for less than so many px of time is hardly seen: what is live lacks its last second again and again. */
+const LATE = 120;
+
+/** Keep for the caption what is hatched, shaded and dotted where it can be seen: at least a pixel of it. */
+function tellBlank(id: string, { span, box }: Frame, blank: Spans, idle: Spans, late: Spans): void {
+	const seen = (spans: Spans, least = 1) =>
+		inside(spans, span).some(([from, to]) => to - from >= (least * (span.to - span.from)) / box.width);
+	const words = [
+		seen(blank) && "hatched: not recorded",
+		seen(idle) && "shaded: no I/O, though some was due",
+		seen(late, LATE) && `dotted: ${unanswered()}`,
+	];
+	stateOf(id).blank.value = words.filter(Boolean).join(" · ");
+}
+
+/** Keep for the caption what was lost in the part that is shown. */
+export function tellLost(id: string, { from, to }: Span, content: Content | null): void {
+	const { lost, interval } = content ?? { lost: [], interval: 1 };
+	stateOf(id).lost.value = lostWords(lostIn(lost, Math.floor(from / interval), Math.ceil(to / interval)));
+}
+
+type Spans = Content["hatched"];
+type Look = Frame;
+
+/** The marked rectangle, and rows chosen in the left panel. */
+function paintMarks(
+	context: CanvasRenderingContext2D,
+	look: Look,
+	content: Content,
+	mark: Mark | null,
+	band: GraphState["band"]["value"],
+): void {
+	if (mark) {
+		const area = { from: mark.from - content.origin, to: mark.until - content.origin, low: mark.low, high: mark.high };
+		paintArea(context, look, content.axis, area);
+	}
+	if (band) paintArea(context, look, content.axis, { ...look.span, ...band });
+}
+
+function strip(context: CanvasRenderingContext2D, look: Look, content: Content): void {
+	const { span, box } = look;
+	const columns = (span.to - span.from) / content.interval;
+	const joined = Math.max(1, Math.ceil((2 * columns) / box.width));
+	const first = Math.floor(span.from / content.interval / joined) * joined;
+	const bars = lostBars(content.lost, { first, joined, columns: Math.ceil(columns / joined) + 1 });
+	const where = { origin: first * content.interval, step: joined * content.interval, name: lostName(content.lost) };
+	paintStrip(context, look, bars, where);
+}

@@ -1,0 +1,199 @@
+import { edit, hover, setSpan, spanOf, whole } from "../../api/worksheet";
+import { tooltip } from "../../canvas/tooltip";
+import { moved } from "../times";
+import {
+	clamp,
+	click,
+	distance,
+	mark,
+	openMenu,
+	type Point,
+	pan,
+	round,
+	said,
+	stepX,
+	stepY,
+	wide,
+	zoomTime,
+	zoomTo,
+	zoomValues,
+} from "./actions";
+import { inPlot, pointOf, type Spot, spotAt } from "./data-position";
+import type { Drawn } from "./drawing";
+import { stateOf } from "./state";
+
+/** What pointer, wheel and keys do on a graph. */
+export interface Gestures {
+	down: (event: PointerEvent) => void;
+	move: (event: PointerEvent) => void;
+	leave: (event: PointerEvent) => void;
+	menu: (event: MouseEvent) => void;
+	twice: () => void;
+	key: (event: KeyboardEvent) => void;
+	blur: () => void;
+	end: () => void;
+}
+
+const FEW = 4;
+
+/**
+ * Gestures of a graph. Dragging in the plot marks a part; with Shift, the middle button or below the plot it moves in time; left of
+ * the plot it zooms to values. The wheel zooms time, with Shift values, sideways it moves. A click selects a second. What a mark began at
+ * and what the keys point at stay on their data while the plot moves.
+ */
+export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
+	const at = (event: MouseEvent): Point => {
+		const frame = canvas.getBoundingClientRect();
+		return [(event.clientX - frame.left) / drawn.zoom, (event.clientY - frame.top) / drawn.zoom];
+	};
+	const where = ([x, y]: Point) => {
+		const { left, top, width, height } = drawn.box;
+		if (y > top + height) return "time";
+		return x < left ? "values" : x <= left + width && y >= top ? "plot" : "";
+	};
+	/** What keys point at; null while they don't. */
+	let cross: Spot | null = null;
+	let anchor: Spot | null = null;
+	/** The pointer on the graph, null while it is elsewhere or keys came after it; and what it drags. */
+	let pointer: PointerEvent | null = null;
+	let drags: ((now: PointerEvent) => void) | null = null;
+	let began = 0;
+
+	const tell = (event: PointerEvent) => {
+		const here = at(event);
+		hover.value = where(here) === "plot" && drawn.content ? spotAt(drawn, here).time : null;
+		tooltip(null, event, null, said(drawn, here));
+	};
+	drawn.painted = () => {
+		const moves = drawn.span.from + (drawn.content?.origin ?? 0) !== began;
+		began = drawn.span.from + (drawn.content?.origin ?? 0);
+		if (pointer && !drags && !canvas.matches(":hover")) pointer = null;
+		if (pointer && drags && moves) drags(pointer);
+		if (cross) showCross(canvas, drawn, pointOf(drawn, cross), !pointer);
+		if (pointer) tell(pointer);
+	};
+
+	const wheel = (event: WheelEvent) => {
+		const point = at(event);
+		if (where(point) === "" || !drawn.content) return;
+		event.preventDefault();
+		drawn.moves();
+		const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) && !event.shiftKey;
+		if (sideways) return pan(drawn, event.deltaX / drawn.box.width);
+		const factor = 1.0015 ** (event.deltaY || event.deltaX);
+		if (event.shiftKey || where(point) === "values") zoomValues(drawn, point[1], factor);
+		else zoomTime(drawn, point[0], factor);
+	};
+	canvas.addEventListener("wheel", wheel, { passive: false });
+
+	return {
+		down: (event) => {
+			if (event.button > 1 || !drawn.content) return;
+			const start = at(event);
+			const spot = spotAt(drawn, start);
+			const zone = where(start);
+			if (zone === "") return;
+			const mode =
+				zone === "time" || event.shiftKey || event.button === 1 ? "pan" : zone === "values" ? "zoom" : "mark";
+			if (event.button === 1) event.preventDefault();
+			cross = null;
+			showCross(canvas, drawn, null, true);
+			canvas.setPointerCapture(event.pointerId);
+			const span = spanOf(drawn.spec);
+			const step = (now: PointerEvent) => {
+				const point = at(now);
+				if (distance(start, point) <= FEW) return;
+				if (mode === "pan") {
+					drawn.moves();
+					setSpan(drawn.spec, round(moved(span, whole.peek(), (start[0] - point[0]) / drawn.box.width)));
+					return;
+				}
+				drags = step;
+				const first = pointOf(drawn, spot);
+				mark(drawn, mode === "zoom" ? wide(drawn, first, point) : [first, point]);
+			};
+			const up = (now: PointerEvent) => {
+				const point = at(now);
+				if (distance(start, point) > FEW) {
+					const marked = stateOf(drawn.marks).mark;
+					if (mode === "zoom" && marked.value) zoomTo(drawn.spec, marked.value, false);
+					if (mode === "zoom") marked.value = null;
+				} else if (mode === "mark") click(drawn, point);
+			};
+			const end = () => {
+				drags = null;
+				canvas.removeEventListener("pointermove", step);
+				canvas.removeEventListener("pointerup", up);
+			};
+			canvas.addEventListener("pointermove", step);
+			canvas.addEventListener("pointerup", up, { once: true });
+			canvas.addEventListener("lostpointercapture", end, { once: true });
+		},
+		move: (event) => {
+			pointer = event;
+			tell(event);
+		},
+		leave: (event) => {
+			pointer = null;
+			hover.value = null;
+			tooltip(null, event, null, null);
+		},
+		menu: (event) => {
+			const point = at(event);
+			if (where(point) !== "plot" || !drawn.content) return;
+			event.preventDefault();
+			openMenu(drawn, point, event.clientX, event.clientY);
+		},
+		twice: () => {
+			edit(drawn.spec.id, { rows: null });
+		},
+		key: (event) => {
+			const { box } = drawn;
+			const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+			if (by && drawn.content) {
+				event.preventDefault();
+				pointer = null;
+				const before: Point = cross ? pointOf(drawn, cross) : [box.left + box.width / 2, box.top + box.height / 2];
+				if (event.shiftKey) anchor ??= cross ?? spotAt(drawn, before);
+				else anchor = null;
+				const [dx, dy] = [(by[0] ?? 0) * stepX(drawn), (by[1] ?? 0) * stepY(drawn)];
+				const next: Point = [clamp(before[0] + dx, box.left, box.width), clamp(before[1] + dy, box.top, box.height)];
+				cross = spotAt(drawn, next);
+				if (anchor) mark(drawn, [pointOf(drawn, anchor), next]);
+				showCross(canvas, drawn, next, true);
+				hover.value = cross.time;
+			} else if (event.key === "Enter" && cross) {
+				event.preventDefault();
+				click(drawn, pointOf(drawn, cross));
+			} else if ((event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) && cross) {
+				event.preventDefault();
+				const frame = canvas.getBoundingClientRect();
+				const here = pointOf(drawn, cross);
+				openMenu(drawn, here, frame.left + here[0] * drawn.zoom, frame.top + here[1] * drawn.zoom);
+			}
+		},
+		blur: () => {
+			[cross, anchor] = [null, null];
+			hover.value = null;
+			showCross(canvas, drawn, null, true);
+		},
+		end: () => canvas.removeEventListener("wheel", wheel),
+	};
+}
+
+/** Put the crosshair of the keys at a point of the plot, with what stands there in words where `tells`; null takes both away. */
+function showCross(canvas: HTMLCanvasElement, drawn: Drawn, point: Point | null, tells: boolean): void {
+	const element = canvas.parentElement?.querySelector<HTMLElement>(":scope > .cross");
+	if (!element) return;
+	element.hidden = point === null || !inPlot(drawn, point);
+	if (!point || element.hidden) {
+		if (tells) tooltip(null, new MouseEvent("blur"), null, null);
+		return;
+	}
+	element.style.left = `${point[0] * drawn.zoom}px`;
+	element.style.top = `${point[1] * drawn.zoom}px`;
+	if (!tells) return;
+	const frame = canvas.getBoundingClientRect();
+	const place = { clientX: frame.left + point[0] * drawn.zoom, clientY: frame.top + point[1] * drawn.zoom };
+	tooltip(null, new MouseEvent("keydown", place), null, said(drawn, point));
+}

@@ -1,0 +1,154 @@
+import { computed } from "@preact/signals";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { answerOf, problemOf, waitsOf } from "../../api/feed";
+import { painterOf } from "../../api/painters";
+import type { Drawable } from "../../api/question";
+import { trouble } from "../../api/served";
+import { catalogue, type GraphSpec, sheet, whole } from "../../api/worksheet";
+import { Heat } from "../../canvas/heat";
+import { lostWords } from "../../canvas/lost";
+import type { DrawnMap } from "../../generated/api";
+import type { LossesOfKind } from "../../generated/maps";
+import { breakdownOf, rootOf, visible } from "../../lib/names";
+import { spanWords } from "../times";
+import { left, listedIn, toldKeys, useContent, useLayers } from "./contents";
+import { fieldsOf } from "./drill";
+import "./graph.css";
+import { HierarchyView, pathField } from "./hierarchy";
+import { Menu } from "./menu";
+import { otherTime } from "./other-time";
+import { Panel } from "./panel";
+import { forget, renew, stateOf } from "./state";
+import { TimeGraph } from "./time-graph";
+import { Toolbar } from "./toolbar";
+import { amount, counted, rate } from "./values";
+import { WhoIsThis } from "./who";
+
+export { graphKeys } from "./keys";
+
+const recording = computed(() => sheet.value.recording);
+
+/** A graph: its statistic, controls, left panel, the plot, and what was marked in it. It draws itself anew only when it changes. */
+export function GraphView({ spec }: { spec: GraphSpec }) {
+	return useMemo(() => <Graph spec={spec} />, [spec]);
+}
+
+function Graph({ spec }: { spec: GraphSpec }) {
+	const answer = answerOf(spec).value;
+	const state = stateOf(spec.id);
+	const about = JSON.stringify([recording.value, rootOf(spec.statistic), breakdownOf(spec.statistic)]);
+	const before = useRef(about);
+	useLayoutEffect(() => {
+		if (before.current !== about) renew(spec.id);
+		before.current = about;
+	}, [about]);
+	const { layers, problem, waits } = useLayers(spec, answer);
+	const content = useContent(spec, answer, layers);
+	// keys act on these: they are those of what is seen
+	useLayoutEffect(() => {
+		state.content.value = content;
+	}, [content]);
+	const fields = fieldsOf(spec.statistic, catalogue.value).join();
+	useLayoutEffect(() => {
+		state.fields.value = fields ? fields.split(",") : [];
+	}, [fields]);
+	useLayoutEffect(() => () => forget(spec.id), [spec.id]);
+	const other = otherTime(spec, answer);
+	const name = visible(answer?.statistic ?? spec.statistic);
+	const empty = answer?.kind === "map" && !answer.group;
+	// what is wrong with all of the recording is said once
+	const problems = trouble.value ? [] : [problemOf(spec).value, problem].filter(Boolean);
+	return (
+		<div class="graph">
+			<div class="graph-head">
+				<h2 title={name}>{name}</h2>
+				<span class="quiet graph-sum">
+					{sumOf(answer)}
+					{other && ` (${spanWords(other, whole.value.from)})`}
+				</span>
+				<Toolbar spec={spec} answer={answer} />
+			</div>
+			<div class="graph-body">
+				<Panel spec={spec} answer={answer} />
+				<figure data-told={toldKeys(spec, layers).length}>
+					<TimeGraph spec={spec} content={content} label={labelOf(spec, answer)} />
+					<figcaption class="quiet" data-words>
+						<Caption spec={spec} answer={answer} empty={empty} waits={waits} />
+					</figcaption>
+				</figure>
+			</div>
+			{problems.map((words) => (
+				<p key={words} class="problem" role="status">
+					{words}
+				</p>
+			))}
+			<WhoIsThis spec={spec} map={content instanceof Heat && answer?.kind === "map" ? answer.group : null} />
+			{spec.hierarchy && pathField(spec) && <HierarchyView spec={spec} />}
+			<Menu spec={spec} unit={answer?.kind === "map" ? (answer.group?.unit ?? "") : ""} />
+		</div>
+	);
+}
+
+/** What an answer adds up to, in words. */
+function sumOf(answer: Drawable | null): string {
+	if (!answer) return "";
+	if (answer.kind === "map") return mapSum(answer);
+	if (answer.kind === "percentiles") return counted(answer.events, answer);
+	const { total, mean, unit } = answer;
+	return [amount(total, unit), mean !== null && `${rate(mean, unit)} on average`].filter(Boolean).join(", ");
+}
+
+/** How many I/Os a map is of, and the bytes that they moved where it holds these. */
+function mapSum({ events, group }: DrawnMap): string {
+	const words = counted(events, { y: group?.y ?? "" });
+	if (group?.weight !== "bytes") return words;
+	const cells = group.maps[0]?.cells.counts ?? [];
+	let bytes = 0;
+	for (let k = 0; k < cells.length; k++) bytes += cells[k] ?? 0;
+	return `${words}, ${counted(bytes, group)}`;
+}
+
+/** What an answer lacks, by kind. */
+function lossesOf(answer: Drawable | null): readonly LossesOfKind[] {
+	if (!answer) return [];
+	return answer.kind === "map" ? (answer.group?.maps[0]?.lost ?? []) : answer.losses;
+}
+
+function labelOf(spec: GraphSpec, answer: Drawable | null): string {
+	const adds_up = answer?.kind === "stack" && answer.adds_up;
+	const painter = painterOf(spec, answer?.kind ?? "", adds_up);
+	const kind = answer?.kind === "map" ? "heat map" : painter === "stack" ? "areas" : "lines";
+	const lost = lostWords(lossesOf(answer).map((each) => [each.kind, each.count]));
+	const words = [`${spec.statistic}, ${kind} over time: ${sumOf(answer) || "no answer yet"}`, lost]
+		.filter(Boolean)
+		.join("; ");
+	return `${words}. Arrows move a crosshair, with Shift they mark a part.`;
+}
+
+/** One line under the plot that never changes its height: what is not drawn, or only half. */
+function Caption({
+	spec,
+	answer,
+	empty,
+	waits,
+}: {
+	spec: GraphSpec;
+	answer: Drawable | null;
+	empty: boolean;
+	waits: boolean;
+}) {
+	const words = [
+		waitsOf(spec).value && !answer && "asking…",
+		waits && "asking for the maps of these values…",
+		answer?.kind === "map" && left(spec, listedIn(stateOf(spec.id).items.value)),
+		empty && `No I/O here has a ${breakdownOf(spec.statistic)}.`,
+		stateOf(spec.id).outside.value,
+		stateOf(spec.id).blank.value,
+		stateOf(spec.id).lost.value,
+		answer?.kind === "stack" && !answer.adds_up && "these values overlap or are averages: they don't add up",
+		...(answer?.notes ?? []),
+		...(answer?.kind === "map" ? (answer.group?.maps[0]?.notes ?? []) : []),
+	].filter((each): each is string => Boolean(each));
+	const said = [...new Set(words)];
+	return <span title={said.join("\n")}>{said.join(" · ") || "\u00a0"}</span>;
+}

@@ -1,0 +1,160 @@
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { hasPercentiles } from "../../api/painters";
+import { edit, follows, type GraphSpec } from "../../api/worksheet";
+import { breakdownOf, visible } from "../../lib/names";
+import { type Item, stateOf } from "./state";
+import { percent } from "./values";
+
+interface Values {
+	spec: GraphSpec;
+	items: readonly Item[];
+	/** A sum of values in words, where they add up. */
+	sum?: ((value: number) => string) | undefined;
+}
+
+/** Values that can be chosen, more than one with Shift; a menu has their next breakdowns. Below stand what is chosen together. */
+export function List({ spec, items, sum }: Values) {
+	const state = stateOf(spec.id);
+	const inside = useRef(false);
+	const order = useRef<string[]>([]);
+	const field = breakdownOf(spec.statistic);
+	const listed = new Set(items.map((item) => item.key));
+	const words = unlisted(items);
+	const absent = spec.highlights
+		.filter((key) => !listed.has(key))
+		.map((key): Item => ({ key, words, value: null, colour: "", single: true }));
+	const shown = [...(inside.current ? held(items, order.current) : items), ...absent];
+	order.current = shown.map((item) => item.key);
+	useLayoutEffect(() => {
+		state.items.value = items;
+	}, [items]);
+	const open = (item: Item, x: number, y: number) => {
+		// a percentile is no value that could be asked for
+		if (hasPercentiles(spec)) return;
+		state.menu.value = { x, y, about: { field: spec.by || field, value: item.key } };
+	};
+	const together = sum && togetherOf(items, spec.highlights);
+	return (
+		<>
+			<div
+				class="values"
+				role="listbox"
+				aria-multiselectable="true"
+				aria-label={`Values of ${spec.statistic}`}
+				tabIndex={-1}
+				onPointerEnter={() => {
+					inside.current = true;
+				}}
+				onPointerLeave={(event) => {
+					inside.current = keyed(event.currentTarget);
+				}}
+				onFocusIn={(event) => {
+					inside.current ||= keyed(event.currentTarget);
+				}}
+				onFocusOut={(event) => {
+					inside.current = event.currentTarget.matches(":hover");
+				}}
+				onKeyDown={walk}
+			>
+				{shown.map((item, i) => (
+					<button
+						key={item.key}
+						type="button"
+						role="option"
+						aria-selected={spec.highlights.includes(item.key)}
+						class={item.single ? "value" : "value rest"}
+						disabled={!item.single}
+						tabIndex={i === 0 ? 0 : -1}
+						title={visible(item.key)}
+						onClick={(event) => choose(spec, item.key, event.shiftKey || event.ctrlKey || event.metaKey)}
+						onContextMenu={(event) => {
+							event.preventDefault();
+							const box = event.currentTarget.getBoundingClientRect();
+							// the menu key has no place of its own
+							if (event.clientX === 0 && event.clientY === 0) open(item, box.left + 20, box.bottom);
+							else open(item, event.clientX, event.clientY);
+						}}
+					>
+						<Swatch colour={item.colour} />
+						<Name text={item.key} />
+						<span class="number">{item.words}</span>
+					</button>
+				))}
+			</div>
+			{together && <Foot words={`${sum(together.sum)}, ${percent(together.share)} of all`} />}
+		</>
+	);
+}
+
+/** What is chosen in a list, together: read out when it changes, but not each second while live. */
+export const Foot = ({ words }: { words: string }) => (
+	<p class="quiet foot" role="status" aria-live={follows.value ? "off" : "polite"} title={words}>
+		{words}
+	</p>
+);
+
+/** What the chosen values are together and of all; null where none is chosen, or one of them is not known. */
+export function togetherOf(items: readonly Item[], chosen: readonly string[]): { sum: number; share: number } | null {
+	const wanted = items.filter((item) => item.single && chosen.includes(item.key));
+	if (wanted.length === 0 || wanted.length < chosen.length || items.some((item) => item.value === null)) return null;
+	const sumOf = (some: readonly Item[]) => some.reduce((sum, item) => sum + (item.value ?? 0), 0);
+	const [sum, all] = [sumOf(wanted), sumOf(items)];
+	return all > 0 ? { sum, share: sum / all } : null;
+}
+
+/** Whether keys go to something in it: it has the focus, and not by a click. */
+const keyed = (place: HTMLElement): boolean => place.querySelector(":focus-visible") !== null;
+
+/** What is said of a chosen value that is not in the list: where others are summed up it may be one of them. */
+export const unlisted = (items: readonly Item[]): string =>
+	items.length > 1 && items.some((item) => !item.single) ? "among the others" : "not here";
+
+/** A name in little room: of a path the last part stays. */
+function Name({ text }: { text: string }) {
+	const shown = visible(text);
+	const cut = shown.lastIndexOf("/");
+	if (cut < 1) return <span class="name">{shown}</span>;
+	return (
+		<span class="name path">
+			<span class="front">{shown.slice(0, cut)}</span>
+			<span class="back">{shown.slice(cut)}</span>
+		</span>
+	);
+}
+
+/** Items in an order that was there before, new ones last: nothing moves under the pointer or the keys. */
+export function held(items: readonly Item[], order: readonly string[]): Item[] {
+	const place = new Map(order.map((key, i) => [key, i]));
+	return items.toSorted((one, other) => (place.get(one.key) ?? order.length) - (place.get(other.key) ?? order.length));
+}
+
+/** Choose a value, or no longer; `more`: besides those that are chosen. */
+export function choose(spec: GraphSpec, key: string, more: boolean): void {
+	const { highlights } = spec;
+	const without = highlights.filter((each) => each !== key);
+	const had = without.length < highlights.length;
+	edit(spec.id, {
+		highlights: more ? (had ? without : [...highlights, key]) : had && highlights.length === 1 ? [] : [key],
+	});
+}
+
+/** Arrows go from value to value. */
+export function walk(event: KeyboardEvent): void {
+	const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+	if (!by) return;
+	event.preventDefault();
+	const options = [
+		...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[role=option]:not(:disabled)"),
+	];
+	const now = options.indexOf(document.activeElement as HTMLElement);
+	options[Math.max(0, Math.min(options.length - 1, now + by))]?.focus();
+}
+
+/** The colour of a value, nothing where it has none. */
+export function Swatch({ colour }: { colour: string }) {
+	return (
+		<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
+			{colour && <rect width="10" height="10" rx="2" fill={colour} />}
+		</svg>
+	);
+}

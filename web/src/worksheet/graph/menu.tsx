@@ -1,0 +1,151 @@
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { add, catalogue, edit, type GraphSpec } from "../../api/worksheet";
+import { visible } from "../../lib/names";
+import { entryOf, rangeSteps, type Step, steps } from "./drill";
+import "./menu.css";
+import { type Opened, stateOf } from "./state";
+import { rowWords } from "./values";
+
+interface Entry {
+	words: string;
+	hint: string;
+	act: () => void;
+}
+
+/** What can be asked next of a value: its breakdowns, each as a graph below this one, filled back over the whole time. */
+export function Menu({ spec, unit }: { spec: GraphSpec; unit: "ns" | "B" | "" }) {
+	const { menu } = stateOf(spec.id);
+	const home = useRef<HTMLDivElement>(null);
+	const back = useRef<HTMLElement | null>(null);
+	const opened = menu.value;
+	const close = () => {
+		menu.value = null;
+		back.current?.focus();
+	};
+	// before anything can be typed: a key that comes at once is the menu's
+	useLayoutEffect(() => {
+		if (!opened || !home.current) return undefined;
+		back.current = document.activeElement as HTMLElement | null;
+		settle(home.current, opened);
+		home.current.querySelector<HTMLElement>("[role=menuitem]")?.focus();
+		const outside = (event: Event) => {
+			if (!home.current?.contains(event.target as Node)) menu.value = null;
+		};
+		document.addEventListener("pointerdown", outside, true);
+		return () => document.removeEventListener("pointerdown", outside, true);
+	}, [opened]);
+	if (!opened) return null;
+	const { about } = opened;
+	const title =
+		"value" in about
+			? `${about.field} ${about.value}`
+			: `${about.field} ${rowWords(about.low, about.high, unit, about.field)}`;
+	const { found, others } = entriesOf(spec, about, unit);
+	const lacking = entryOf(spec.statistic, catalogue.value)?.lacking ?? [];
+	const entry = (each: Entry) => (
+		<button
+			key={each.words}
+			type="button"
+			role="menuitem"
+			tabIndex={-1}
+			onClick={() => {
+				close();
+				each.act();
+			}}
+		>
+			<span>{each.words}</span> <span class="quiet">{each.hint}</span>
+		</button>
+	);
+	return (
+		<div
+			class="graph-menu"
+			role="menu"
+			aria-label={`${title}: what next`}
+			tabIndex={-1}
+			ref={home}
+			onKeyDown={(event) => walk(event, close)}
+		>
+			<div class="menu-title" role="presentation">
+				only {visible(title)}
+			</div>
+			{found.map(entry)}
+			{lacking.length > 0 && (
+				<div class="menu-lacking quiet" role="presentation" title={lacking.map((each) => each.why_not).join("\n")}>
+					not by {lacking.map((each) => each.field).join(", ")}: not told here
+				</div>
+			)}
+			<hr />
+			{others.map(entry)}
+		</div>
+	);
+}
+
+function entriesOf(
+	spec: GraphSpec,
+	about: Opened["about"],
+	unit: "ns" | "B" | "",
+): { found: Entry[]; others: Entry[] } {
+	const drill = (step: Step): Entry => ({
+		words: step.words,
+		hint: { heat: "map", stack: "", series: "" }[step.kind],
+		act: () => void add(step.statistic, spec.id),
+	});
+	const state = stateOf(spec.id);
+	if ("value" in about) {
+		const { field, value } = about;
+		const mode = (words: string, hint: string, change: Partial<GraphSpec>): Entry => ({
+			words,
+			hint,
+			act: () => edit(spec.id, { highlights: [value], ...change }),
+		});
+		return {
+			found: steps(spec.statistic, field, value, catalogue.value).map(drill),
+			others: [
+				mode("highlight it", "h", { mode: "highlight" }),
+				mode("show it alone", "i", { mode: "isolate" }),
+				mode("leave it out", "u", { mode: "exclude" }),
+			],
+		};
+	}
+	const { low, high } = about;
+	return {
+		// a filter is a number with a unit; shares have none
+		found:
+			about.field === "utilization"
+				? []
+				: rangeSteps(spec.statistic, about, unit === "ns" ? "ns" : "B", catalogue.value).map(drill),
+		others: [
+			{
+				words: "zoom to these values",
+				hint: "z",
+				act: () => {
+					edit(spec.id, { rows: { low, high } });
+					state.mark.value = null;
+				},
+			},
+		],
+	};
+}
+
+/** Where it is opened, inside the window. */
+function settle(home: HTMLElement, { x, y }: Opened): void {
+	const { width, height } = home.getBoundingClientRect();
+	home.style.left = `${Math.max(4, Math.min(x, innerWidth - width - 4))}px`;
+	home.style.top = `${Math.max(4, Math.min(y, innerHeight - height - 4))}px`;
+}
+
+function walk(event: KeyboardEvent, close: () => void): void {
+	const items = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[role=menuitem]")];
+	const now = items.indexOf(document.activeElement as HTMLElement);
+	const to = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: items.length - 1 }[event.key];
+	if (event.key === "Escape" || event.key === "Tab") {
+		event.preventDefault();
+		event.stopPropagation();
+		close();
+	} else if (to !== undefined) {
+		event.preventDefault();
+		items[(to + items.length) % items.length]?.focus();
+	} else if (event.key.length === 1) {
+		items.find((each, i) => i > now && each.innerText.replace(/^by /, "").startsWith(event.key))?.focus();
+	}
+}

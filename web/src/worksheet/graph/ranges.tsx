@@ -1,0 +1,73 @@
+import { useLayoutEffect, useMemo } from "preact/hooks";
+import { cursor, edit, type GraphSpec, spanOf } from "../../api/worksheet";
+import { Heat } from "../../canvas/heat";
+import { unrecorded } from "../recorded";
+import { Foot, walk } from "./list";
+import { type Row, rowsOf, secondsOf } from "./rows";
+import { stateOf } from "./state";
+import { useRested } from "./use-answer";
+import { chosenSum, counted, rowWords, thousands } from "./values";
+
+/** Ranges of a map's values: two of them bound what is zoomed to. */
+export function Ranges({ spec, second }: { spec: GraphSpec; second: boolean }) {
+	const state = stateOf(spec.id);
+	const { band } = state;
+	const content = state.content.value;
+	const span = useRested(() => spanOf(spec), 150, [spec]);
+	const at = second ? cursor.value : null;
+	const rows = useMemo(() => (content instanceof Heat ? rowsOf(content.look, at ?? span) : []), [content, span, at]);
+	useLayoutEffect(() => {
+		state.items.value = [];
+	}, []);
+	if (!(content instanceof Heat)) return null;
+	const { group } = content.look;
+	const { unit, y } = group;
+	const inside = (row: Row) => band.value !== null && row.low >= band.value.low && row.high <= band.value.high;
+	const pick = (row: Row, more: boolean) => {
+		const now = band.value;
+		if (more && now) band.value = { low: Math.min(now.low, row.low), high: Math.max(now.high, row.high) };
+		else band.value = now && now.low === row.low && now.high === row.high ? null : { low: row.low, high: row.high };
+	};
+	const chosen = rows.filter(inside);
+	const seconds = chosen.length > 0 ? secondsOf(content.look, at ?? span, unrecorded.value) : 0;
+	return (
+		<>
+			<div
+				class="values"
+				role="listbox"
+				aria-multiselectable="true"
+				aria-label={`Ranges of ${y}`}
+				tabIndex={-1}
+				onKeyDown={walk}
+			>
+				{rows.map((row, i) => (
+					<button
+						key={row.low}
+						type="button"
+						role="option"
+						aria-selected={inside(row)}
+						class="value"
+						tabIndex={i === 0 ? 0 : -1}
+						title={`${rowWords(row.low, row.high, unit, y)}: ${counted(row.count, group)}`}
+						onClick={(event) => pick(row, event.shiftKey)}
+						onDblClick={() => {
+							edit(spec.id, { rows: { low: row.low, high: row.high } });
+							band.value = null;
+						}}
+						onContextMenu={(event) => {
+							event.preventDefault();
+							const box = event.currentTarget.getBoundingClientRect();
+							const range = inside(row) && band.value ? band.value : row;
+							const about = { field: y, low: range.low, high: range.high };
+							state.menu.value = { x: event.clientX || box.left + 20, y: event.clientY || box.bottom, about };
+						}}
+					>
+						<span class="name">{rowWords(row.low, row.high, unit, y)}</span>
+						<span class="number">{group.weight === "count" ? thousands(row.count) : counted(row.count, group)}</span>
+					</button>
+				))}
+			</div>
+			{chosen.length > 0 && <Foot words={chosenSum(chosen, rows, seconds, group)} />}
+		</>
+	);
+}

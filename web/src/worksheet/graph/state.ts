@@ -1,0 +1,121 @@
+import { batch, type Signal, signal } from "@preact/signals";
+import { hover } from "../../api/worksheet";
+import type { Content } from "../../canvas/content";
+import { type Held, nothingHeld } from "../../canvas/heat";
+import { placesOf } from "../../canvas/hues";
+
+/** A marked rectangle, in ns on the recording's clock and in the unit of the vertical axis. */
+export interface Mark {
+	from: number;
+	until: number;
+	low: number;
+	high: number;
+	/** Whether it is of a map, whose values it narrows. */
+	mapped?: boolean;
+}
+
+/** A menu of steps, and where it is open (CSS pixels of the window). */
+export interface Opened {
+	x: number;
+	y: number;
+	/** What it is about: a value of a field, or a range of values. */
+	about: { field: string; value: string } | { field: string; low: number; high: number };
+}
+
+/** A value in the left panel. */
+export interface Item {
+	key: string;
+	words: string;
+	value: number | null;
+	colour: string;
+	/** False for what is only a sum of others. */
+	single: boolean;
+}
+
+/** What a graph holds besides its specification: nothing of it is saved. */
+export interface GraphState {
+	mark: Signal<Mark | null>;
+	/** Rows chosen in the left panel of a map. */
+	band: Signal<{ low: number; high: number } | null>;
+	menu: Signal<Opened | null>;
+	content: Signal<Content | null>;
+	/** What lies outside of a map's axis, in words. */
+	outside: Signal<string>;
+	/** What the hatching that is seen stands for, in words. */
+	blank: Signal<string>;
+	/** What was lost in the time that is seen, in words. */
+	lost: Signal<string>;
+	/** The part of a tree or an icicle that is shown alone, "" for all. */
+	branch: Signal<string>;
+	/** What the left panel lists, in its order. */
+	items: Signal<readonly Item[]>;
+	/** Fields that a map can be told apart by. */
+	fields: Signal<readonly string[]>;
+	held: Held;
+	/** The places of its values among the hues, and the field that they are of. */
+	places: Map<string, number>;
+	field: string;
+}
+
+const all = new Map<string, GraphState>();
+
+/** The state of a graph, by its id. */
+export function stateOf(id: string): GraphState {
+	const known = all.get(id);
+	if (known) return known;
+	const made: GraphState = {
+		mark: signal(null),
+		band: signal(null),
+		menu: signal(null),
+		content: signal(null),
+		outside: signal(""),
+		blank: signal(""),
+		lost: signal(""),
+		branch: signal(""),
+		items: signal([]),
+		fields: signal([]),
+		held: nothingHeld(),
+		places: new Map(),
+		field: "",
+	};
+	all.set(id, made);
+	return made;
+}
+
+/** The id of the state of a graph's difference, which has its own mark. */
+export const differenceOf = (id: string): string => `${id} less`;
+
+/** Drop the state of a graph that is no more. */
+export function forget(id: string): void {
+	all.delete(id);
+	hover.value = null;
+}
+
+/** Begin anew: the graph shows another recording or statistic, of which nothing is marked, chosen or held yet. */
+export function renew(id: string): void {
+	const state = stateOf(id);
+	batch(() => {
+		for (const each of [state.mark, state.band, state.menu, stateOf(differenceOf(id)).mark]) each.value = null;
+		state.outside.value = "";
+		state.blank.value = "";
+		state.lost.value = "";
+		state.branch.value = "";
+		state.items.value = [];
+	});
+	state.held = nothingHeld();
+	state.places = new Map();
+}
+
+/**
+ * The place of each key of a graph among the hues, kept while the key is there; a value has the colour that it has in the other graphs of its field.
+ * `room`: places that can be told apart.
+ */
+export function hues(id: string, field: string, keys: readonly string[], room?: number): (key: string) => number {
+	const state = stateOf(id);
+	const before = state.field === field ? state.places : new Map<string, number>();
+	const others = [...all.values()].filter((each) => each !== state && each.field === field);
+	state.field = field;
+	state.places = placesOf(keys, before, new Map(others.flatMap((each) => [...each.places])), room);
+	const { places } = state;
+	return (key) => places.get(key) ?? -1;
+}

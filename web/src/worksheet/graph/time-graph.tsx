@@ -1,0 +1,79 @@
+import { effect } from "@preact/signals";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { cursor, type GraphSpec, hover, spanOf } from "../../api/worksheet";
+import type { Content } from "../../canvas/content";
+import { colours } from "../../heatmap/state";
+import { unrecorded } from "../recorded";
+import { type Drawn, drawingOf } from "./drawing";
+import { type Gestures, gestures } from "./gestures";
+import { forget, stateOf } from "./state";
+
+/**
+ * A content over time: its axis, gaps, losses, marks, the selected second and the time under the pointer. `marks`: the id of the
+ * state that holds its mark, where that is not the graph's own.
+ */
+export function TimeGraph({
+	spec,
+	content,
+	label,
+	marks = spec.id,
+}: {
+	spec: GraphSpec;
+	content: Content | null;
+	label: string;
+	marks?: string;
+}) {
+	const home = useRef<HTMLDivElement>(null);
+	const drawn = useRef<Drawn | null>(null);
+	const hands = useRef<Gestures | null>(null);
+	const latest = useRef({ spec, content, marks });
+	latest.current = { spec, content, marks };
+
+	// before a key or the pointer can come to it
+	useLayoutEffect(() => {
+		const place = home.current;
+		const canvas = place?.querySelector("canvas");
+		if (!place || !canvas) return undefined;
+		const drawing = drawingOf(place, canvas, () => latest.current);
+		drawn.current = drawing.drawn;
+		hands.current = gestures(drawing.drawn, canvas);
+		const observer = new ResizeObserver(drawing.ask);
+		observer.observe(place);
+		// whatever is drawn is read here, so that each change of it draws again
+		const stop = effect(() => {
+			void [spanOf(latest.current.spec), colours.value, stateOf(marks).mark.value, stateOf(spec.id).band.value];
+			void unrecorded.value;
+			drawing.ask();
+		});
+		const lines = effect(() => drawing.lines(hover.value, cursor.value));
+		return () => {
+			observer.disconnect();
+			stop();
+			lines();
+			drawing.end();
+			hands.current?.end();
+			if (marks !== spec.id) forget(marks);
+		};
+	}, [spec.id, spec.synced, marks]);
+	useLayoutEffect(() => drawn.current?.draw());
+
+	return (
+		<div class="plot" ref={home}>
+			<canvas
+				tabIndex={0}
+				role="img"
+				aria-label={label}
+				onPointerDown={(event) => hands.current?.down(event)}
+				onPointerMove={(event) => hands.current?.move(event)}
+				onPointerLeave={(event) => hands.current?.leave(event)}
+				onContextMenu={(event) => hands.current?.menu(event)}
+				onDblClick={() => hands.current?.twice()}
+				onKeyDown={(event) => hands.current?.key(event)}
+				onBlur={() => hands.current?.blur()}
+			/>
+			<div class="second" hidden />
+			<div class="moment" hidden />
+			<div class="cross" hidden />
+		</div>
+	);
+}

@@ -1,0 +1,228 @@
+import { untracked } from "@preact/signals";
+import { useMemo, useState } from "preact/hooks";
+import { wordsOf } from "../../api/feed";
+import type { Words } from "../../api/question";
+import { add, catalogue, follows, type GraphSpec, whole } from "../../api/worksheet";
+import { quantity } from "../../canvas/ticks";
+import type { DimensionShares, Who } from "../../generated/api";
+import type { HeatMapGroup } from "../../generated/maps";
+import { Choice } from "../../lib/controls";
+import { breakdownOf, filtered, visible } from "../../lib/names";
+import { spanWords } from "../times";
+import { zoomTo } from "./actions";
+import { bounds, rangeSteps } from "./drill";
+import { type Mark, stateOf } from "./state";
+import { useAsked, useRested } from "./use-answer";
+import { counted, percent, rowWords } from "./values";
+import "./who.css";
+
+/** Values of a dimension that are listed. */
+const MOST = 8;
+/** A dimension in which so little is apart is not worth a table. */
+const TELLING = 0.005;
+/** A marked part is asked about when it has rested so long, in ms. */
+const REST = 200;
+
+/** What was marked: in a graph, or beside it in its difference from another time, which begins `shift` ns later. */
+export interface Marked {
+	spec: GraphSpec;
+	/** The id of the state that holds the mark. */
+	marks?: string;
+	/** The map that it is of, null where it is of none. */
+	map: HeatMapGroup | null;
+	shift?: number;
+}
+
+/** A marked part: zoom to it, and of a map whose its I/Os are, with one click on any of them for a graph of only these. */
+export function WhoIsThis({ spec, map, marks = spec.id, shift = 0 }: Marked) {
+	const state = stateOf(marks);
+	const [then, setThen] = useState(false);
+	const moved = then ? shift : 0;
+	const here = state.mark.value;
+	const mark = useMemo(() => here && { ...here, from: here.from + moved, until: here.until + moved }, [here, moved]);
+	const unit = map && map.y !== "utilization" ? map.unit : null;
+	const box = useMemo(() => (mark && unit !== null ? boxWords(mark, unit) : null), [mark, unit]);
+	// while a part is still being marked nothing is asked
+	const words = useRested(() => box && whoWords(spec, box, moved), REST, [spec, box, moved], Number.POSITIVE_INFINITY);
+	const { found, stale, problem } = useAsked<Who>("who", box && words, 0, true);
+	const old = stale || !box || !words || Object.entries(box).some(([name, value]) => words[name] !== value);
+	if (!mark) return null;
+	const unmark = () => {
+		state.mark.value = null;
+	};
+	const zoom = (inTime: boolean) => {
+		zoomTo(spec, mark, inTime);
+		unmark();
+	};
+	return (
+		<section class="who" aria-label="The marked part">
+			<div class="who-head">
+				<strong>
+					{spanWords({ from: mark.from, until: mark.until }, whole.value.from)}
+					{map && `, ${rowWords(mark.low, mark.high, map.unit, map.y)}`}
+				</strong>
+				{shift !== 0 && (
+					<Choice
+						label="whose in"
+						name="who-when"
+						values={["this time", "that time"] as const}
+						value={then ? "that time" : "this time"}
+						onChange={(when) => setThen(when === "that time")}
+					/>
+				)}
+				<span class="room" />
+				<button type="button" class="small zoom-mark" title="z" onClick={() => zoom(true)}>
+					Zoom to it
+				</button>
+				{map && (
+					<button type="button" class="small" onClick={() => zoom(false)}>
+						Zoom to its values
+					</button>
+				)}
+				{map && map.y !== "utilization" && <Only spec={spec} mark={mark} unit={map.unit} />}
+				<button type="button" class="small" title="Escape" onClick={unmark}>
+					Unmark
+				</button>
+			</div>
+			{problem && <p class="problem">{problem}</p>}
+			{box && !problem && <Shares spec={spec} mark={mark} unit={map?.unit ?? ""} found={found} stale={old} />}
+		</section>
+	);
+}
+
+/** The marked rectangle, as parameters. */
+function boxWords(mark: Mark, unit: string): Words {
+	const bound = (value: number) => `${Math.max(0, Math.round(value))}${unit === "ns" ? "ns" : "B"}`;
+	return {
+		from: Math.round(mark.from),
+		to: Math.round(mark.until),
+		low: bound(mark.low),
+		high: bound(mark.high),
+	};
+}
+
+/** Whose its I/Os are, of those that are shown; of a graph that follows, of those that are shown when it is asked. */
+function whoWords(spec: GraphSpec, box: Words, moved: number): Words {
+	const { recording, statistic, source, from, to } = follows.peek() ? untracked(() => wordsOf(spec)) : wordsOf(spec);
+	const around = (moment: Words[string]) => String(atLeast0(BigInt(String(moment)) + BigInt(Math.round(moved))));
+	return { recording, statistic, source, ...box, around_from: around(from), around_to: around(to), top: MOST };
+}
+
+const atLeast0 = (moment: bigint) => (moment < 0n ? 0n : moment);
+
+/** The I/Os of the marked values as a graph of their own. */
+function Only({ spec, mark, unit }: { spec: GraphSpec; mark: Mark; unit: "ns" | "B" | "" }) {
+	const about = { field: breakdownOf(spec.statistic), low: mark.low, high: mark.high };
+	const [first] = rangeSteps(spec.statistic, about, unit === "ns" ? "ns" : "B", catalogue.value);
+	if (!first) return null;
+	return (
+		<button type="button" class="small" title={first.statistic} onClick={() => add(first.statistic, spec.id)}>
+			Only these values
+		</button>
+	);
+}
+
+function Shares({
+	spec,
+	mark,
+	unit,
+	found,
+	stale,
+}: {
+	spec: GraphSpec;
+	mark: Mark;
+	unit: "ns" | "B" | "";
+	found: Who | null;
+	stale: boolean;
+}) {
+	if (!found) return <p class="quiet waiting">Whose are these?</p>;
+	const telling = found.dimensions.filter((each) => each.telling >= TELLING);
+	const same = found.dimensions.filter((each) => each.telling < TELLING).map((each) => each.field);
+	return (
+		<div class={stale ? "who-tables stale" : "who-tables"} role="status" aria-busy={stale}>
+			<p>
+				<strong>{sumWords(found.inside, found)}</strong> inside, {sumWords(found.outside, found)} outside of it in the
+				time shown
+			</p>
+			{telling.map((dimension) => (
+				<Dimension key={dimension.field} spec={spec} mark={mark} unit={unit} dimension={dimension} />
+			))}
+			{same.length > 0 && <p class="quiet">the same inside and outside: {same.join(", ")}</p>}
+		</div>
+	);
+}
+
+/** I/Os, or the bytes that they moved. */
+const sumWords = (sum: number, { y, unit }: Who) => counted(sum, { y, weight: unit === "B" ? "bytes" : "count" });
+
+function Dimension({
+	spec,
+	mark,
+	unit,
+	dimension,
+}: {
+	spec: GraphSpec;
+	mark: Mark;
+	unit: "ns" | "B" | "";
+	dimension: DimensionShares;
+}) {
+	return (
+		<table>
+			<thead>
+				<tr>
+					<th scope="col">{dimension.field}</th>
+					<th scope="col">inside</th>
+					<th scope="col">outside</th>
+					<th scope="col">{quantity(100 * dimension.telling, "", 2)} % apart</th>
+				</tr>
+			</thead>
+			<tbody>
+				{dimension.values.map((share) => (
+					<tr key={share.value}>
+						<th scope="row">
+							<button
+								type="button"
+								class="link"
+								title={`Only these: ${narrow(spec, dimension.field, share.value, mark, unit)}`}
+								onClick={() => add(narrow(spec, dimension.field, share.value, mark, unit), spec.id)}
+							>
+								{visible(share.value)}
+							</button>
+						</th>
+						<td>{percent(share.share_inside ?? 0)}</td>
+						<td>{percent(share.share_outside ?? 0)}</td>
+						<td>
+							<Bar inside={share.share_inside ?? 0} outside={share.share_outside ?? 0} />
+						</td>
+					</tr>
+				))}
+			</tbody>
+		</table>
+	);
+}
+
+/** Inside over outside as two bars. */
+function Bar({ inside, outside }: { inside: number; outside: number }) {
+	return (
+		<svg class="share" viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">
+			<rect class="inside" width={100 * inside} height="6" />
+			<rect class="outside" y="7" width={100 * outside} height="5" />
+		</svg>
+	);
+}
+
+/** The statistic of a value of a field within the marked values; sizes are told by ranges. */
+export function narrow(
+	spec: Pick<GraphSpec, "statistic">,
+	field: string,
+	value: string,
+	mark: Pick<Mark, "low" | "high">,
+	unit: string,
+): string {
+	const own = breakdownOf(spec.statistic);
+	const base = spec.statistic.slice(0, spec.statistic.length - own.length - 2);
+	const ranged = `${base}[${own}=${bounds(mark, unit === "ns" ? "ns" : "B")}][${own}]`;
+	// a size is told as a range, which a filter takes as it is
+	if (field === "size" && value.includes("..")) return `${ranged.slice(0, -own.length - 2)}[size=${value}][${own}]`;
+	return filtered(ranged, field, value);
+}

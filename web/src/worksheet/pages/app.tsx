@@ -1,0 +1,86 @@
+import { effect } from "@preact/signals";
+import { useEffect, useLayoutEffect } from "preact/hooks";
+import { refusal, unreachable } from "../../api/answer-cache";
+import { trouble } from "../../api/served";
+import { refused, sheet } from "../../api/worksheet";
+import { besides } from "../../lib/errors";
+import { AddDialog } from "../dialogs/add";
+import { HelpDialog } from "../dialogs/help";
+import { MarksDialog } from "../dialogs/mark-list";
+import { SheetsDialog } from "../dialogs/saved-worksheets";
+import { TimeBar } from "../dialogs/time";
+import { offline, view } from "../session";
+import { AlertsPage } from "./alerts";
+import { Empty } from "./empty";
+import { Frame } from "./frame";
+import { Header } from "./header";
+import { KeptPage } from "./kept";
+import { listenToKeys } from "./keys";
+import { Overview } from "./overview";
+
+/** The page: what is served, when, and the graphs; other pages in their place. */
+export function WorksheetApp() {
+	// with what is seen, its keys are heard
+	useLayoutEffect(() => listenToKeys(), []);
+	useEffect(() => effect(title), []);
+	return (
+		<div class="worksheet">
+			<Header />
+			{view.value === "worksheet" && <TimeBar />}
+			<main>
+				<Problems />
+				{view.value === "worksheet" && <Graphs />}
+				{view.value === "kept" && <KeptPage />}
+				{view.value === "alerts" && <AlertsPage />}
+			</main>
+			<AddDialog />
+			<SheetsDialog />
+			<MarksDialog />
+			<HelpDialog />
+		</div>
+	);
+}
+
+function Graphs() {
+	const { graphs } = sheet.value;
+	return (
+		<>
+			<Overview />
+			{graphs.length === 0 && !offline.value && <Empty />}
+			<div class="graphs">
+				{graphs.map((spec) => (
+					<Frame key={spec.id} spec={spec} />
+				))}
+			</div>
+		</>
+	);
+}
+
+/** What is wrong with all of it: without a service, without a readable recording, or a wish that was refused. */
+function Problems() {
+	const unread = trouble.value && `${trouble.value}. ${UNREAD}`;
+	const words = besides([refusal.value || (unreachable.value && LOST), unread, refused.value]);
+	return (
+		<div class="problems" role="status">
+			{words.map((each) => (
+				<p key={each} class="problem">
+					{each}
+					{each === refused.value && (
+						<button type="button" class="small" onClick={() => (refused.value = "")}>
+							All right
+						</button>
+					)}
+				</p>
+			))}
+		</div>
+	);
+}
+
+const LOST =
+	"The service is not reached. What is shown stays; the page tries again every two seconds and goes on by itself.";
+
+const UNREAD = "What is shown stays; the page looks again every two seconds and goes on by itself.";
+
+function title(): void {
+	document.title = [sheet.value.name, sheet.value.recording, "iolab"].filter(Boolean).join(" · ");
+}

@@ -1,0 +1,108 @@
+import { unreachable } from "../../api/answer-cache";
+import { behind, facts, recordings, sheet, tick } from "../../api/worksheet";
+import { quantity } from "../../canvas/ticks";
+import { theme, toggleTheme } from "../../lib/theme";
+import { opened } from "../dialogs/dialogs";
+import { thousands } from "../graph/values";
+import { marks } from "../marks";
+import { choose, offline, refuse, type View, view } from "../session";
+import { shareSheet, sharing } from "./share";
+
+const VIEWS: { view: View; title: string; about: string }[] = [
+	{ view: "worksheet", title: "Worksheet", about: "Graphs" },
+	{ view: "kept", title: "Kept", about: "What outlives the events (K)" },
+	{ view: "alerts", title: "Alerts", about: "Alerts (A)" },
+];
+
+/** What is looked at: the recording and the worksheet, with what can be done with them. */
+export function Header() {
+	return (
+		<header class="top">
+			<h1>iolab</h1>
+			{offline.value ? <span class="quiet">{sheet.value.recording}, saved to a file</span> : <Recording />}
+			{!offline.value && (
+				<nav aria-label="Pages">
+					{VIEWS.map((each) => (
+						<button
+							key={each.view}
+							type="button"
+							title={each.about}
+							aria-current={view.value === each.view ? "page" : undefined}
+							onClick={() => (view.value = each.view)}
+						>
+							{each.title}
+						</button>
+					))}
+				</nav>
+			)}
+			<span class="quiet" id="status">
+				{status()}
+			</span>
+			{!offline.value && view.value === "worksheet" && (
+				<>
+					<button
+						type="button"
+						id="sheets"
+						title={sheet.value.name || undefined}
+						onClick={() => (opened.value = "sheets")}
+					>
+						{sheet.value.name || "Save, open"}
+					</button>
+					<button type="button" id="share" disabled={sharing.value} onClick={() => void shareSheet()}>
+						{sharing.value ? "Making the file" : "Share"}
+					</button>
+				</>
+			)}
+			<button type="button" id="theme" title="Dark or light (T)" onClick={toggleTheme}>
+				{theme.value === "dark" ? "Light" : "Dark"}
+			</button>
+			<button type="button" id="help" aria-label="Help" onClick={() => (opened.value = "help")}>
+				?
+			</button>
+		</header>
+	);
+}
+
+function Recording() {
+	return (
+		<label>
+			<span class="unseen">recording</span>
+			<select
+				id="recording"
+				title="The recording that is shown (R)"
+				value={sheet.value.recording}
+				onChange={(event) => choose(event.currentTarget.value).catch(refuse)}
+			>
+				{recordings.value.map((each) => (
+					<option key={each.name} value={each.name}>
+						{each.name}
+						{each.live ? " (live)" : ""}
+					</option>
+				))}
+			</select>
+		</label>
+	);
+}
+
+/** How many records of a recording at rest were lost or could not be read, "" for none; while it is recorded the recorder says so. */
+export function lostOf({ overrun = 0, missed = 0, damaged = 0 }: Record<string, number>): string {
+	const lost = overrun + missed;
+	return [lost > 0 && `${thousands(lost)} lost`, damaged > 0 && `${thousands(damaged)} unreadable`]
+		.filter(Boolean)
+		.join(" · ");
+}
+
+/** How far the recording is, and what it lost. */
+function status(): string {
+	const recording = facts.value;
+	if (!recording) return "";
+	const sum = (counts: Record<string, number>) => Object.values(counts).reduce((all, each) => all + each, 0);
+	const now = tick.value;
+	const words = [recording.host, `${thousands(sum((now ?? recording).events))} I/Os`];
+	if (now) words.push(`${thousands(sum(now.lost))} lost`, unreachable.value ? "not reached" : now.state);
+	else words.push(lostOf(marks.value.lost));
+	if (now?.live && behind.value > 0)
+		words.push(`begun again after the clock was set back: ${quantity(behind.value, "ns")} before the end`);
+	if (now) words.push(...Object.entries(now.suspended).map(([source, why]) => `${source} is suspended: ${why}`));
+	return words.filter(Boolean).join(" · ");
+}

@@ -1,0 +1,75 @@
+import { useRef } from "preact/hooks";
+import { type Span, sheet, time, whole } from "../../api/worksheet";
+import { markSpan, marks } from "../marks";
+import { showSpan } from "../time-navigation";
+import { lengthOf, moved, spanWords } from "../times";
+import { follow } from "./drag";
+
+/** The part that is shown can be taken hold of where it is less than so much of the strip: what is live has grown since all was shown. */
+const HANDLE = 0.95;
+
+/** What is shown after a drag over the strip from one moment to another: the part moved, or a new one; null for hardly any movement. */
+export function dragged(shown: Span, all: Span, start: number, end: number): Span | null {
+	const taken = start >= shown.from && start < shown.until && lengthOf(shown) < HANDLE * lengthOf(all);
+	if (taken) return moved(shown, all, (end - start) / lengthOf(shown));
+	if (Math.abs(end - start) <= lengthOf(all) / 500) return null;
+	const inside = (moment: number) => Math.min(all.until, Math.max(all.from, moment));
+	return { from: inside(Math.min(start, end)), until: inside(Math.max(start, end)) };
+}
+
+/** All that was recorded as a strip: its gaps and marks, and the part that is shown, which can be moved. */
+export function Overview() {
+	const strip = useRef<HTMLDivElement>(null);
+	const all = whole.value;
+	const shown = time.value;
+	const place = (span: Span): Record<string, string> => {
+		const [from, until] = [span.from, span.until].map((at) =>
+			Math.min(1, Math.max(0, (at - all.from) / lengthOf(all))),
+		);
+		return { left: `${100 * (from ?? 0)}%`, width: `${100 * ((until ?? 1) - (from ?? 0))}%` };
+	};
+	const at = (event: PointerEvent) => {
+		const box = strip.current?.getBoundingClientRect();
+		return box ? all.from + ((event.clientX - box.left) / box.width) * lengthOf(all) : all.from;
+	};
+	const drag = (event: PointerEvent) => {
+		if (event.button !== 0 || (event.target as HTMLElement).closest(".mark")) return;
+		const start = at(event);
+		follow(event, (now) => {
+			const span = dragged(shown, all, start, at(now));
+			if (span) showSpan(span);
+		});
+	};
+	const { compare } = sheet.value;
+	return (
+		<div
+			class="overview"
+			ref={strip}
+			onPointerDown={drag}
+			title={`${spanWords(all, all.from)}: drag to choose a part of it`}
+		>
+			{marks.value.gaps.map((gap) => (
+				<span key={gap.from} class="gap" style={place(gap)} title="nothing was recorded" />
+			))}
+			{marks.value.found.map((mark, i) => {
+				const span = markSpan(mark, all.until);
+				return (
+					<button
+						key={`${mark.label} ${i}`}
+						type="button"
+						class="mark"
+						tabIndex={-1}
+						style={place(span)}
+						title={`${mark.label}: show its time`}
+						aria-label={mark.label}
+						onClick={() => showSpan(span)}
+					/>
+				);
+			})}
+			{compare && (
+				<span class="window other" style={place({ from: compare.from, until: compare.from + lengthOf(shown) })} />
+			)}
+			<span class="window" style={place(shown)} />
+		</div>
+	);
+}

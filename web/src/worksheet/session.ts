@@ -1,0 +1,191 @@
+import { computed, effect, signal, untracked } from "@preact/signals";
+import { refusal, unreachable } from "../api/answer-cache";
+import { AGAIN, ask } from "../api/client";
+import { feed } from "../api/feed";
+import { inlined } from "../api/offline";
+import { Refusal } from "../api/question";
+import { learn } from "../api/served";
+import {
+	catalogue,
+	cursor,
+	facts,
+	MOST,
+	recordings,
+	refused,
+	sheet,
+	tick,
+	type Worksheet,
+	whole,
+} from "../api/worksheet";
+import type { Recordings, Statistics } from "../generated/api";
+import { messageOf } from "../lib/errors";
+import { readWorksheet } from "./document-reader";
+import { watchReadable } from "./readable";
+import { formatPlace, parsePlace, parseSelected } from "./worksheet-url";
+
+/** Pages besides the worksheet. */
+export type View = "worksheet" | "kept" | "alerts";
+export const view = signal<View>("worksheet");
+/** Whether the page was saved to a file, and there is no service to ask. */
+export const offline = computed(() => inlined() !== null);
+
+const WRITES = 250;
+
+/** Find out what there is, show what the address says, and keep the address true. */
+export async function begin(): Promise<void> {
+	const held = inlined();
+	if (!held) askAhead(parsePlace(address()).recording);
+	recordings.value = held?.recordings ?? (await ask<Recordings>("recordings")).recordings;
+	if (recordings.value.length === 0) throw new Error("Nothing is served.");
+	if (held) await show(readWorksheet(held.worksheet));
+	else await follow(address());
+	feed();
+	if (held) return;
+	effect(remember);
+	effect(recover);
+	effect(refresh);
+	watchReadable(refreshed);
+	addEventListener("hashchange", () => {
+		if (location.hash !== written) follow(location.hash).catch(refuse);
+	});
+}
+
+/** The part of the page's address that says what is shown. */
+const address = () => (location.hash.length > 1 ? location.hash : location.search);
+
+let ahead: { name: string; found: Promise<Statistics> } | null = null;
+
+/** Ask what a recording can answer before it is known to be there: the page waits for one answer, not for one after the other. */
+function askAhead(name: string): void {
+	if (!name) return;
+	ahead = { name, found: ask<Statistics>("statistics", { recording: name }) };
+	// who wants it hears of a failure
+	ahead.found.catch(() => undefined);
+}
+
+/** What a recording can answer: nothing where it is known that it can't be read (`problem`), which is said elsewhere. */
+async function statisticsOf(name: string, problem = ""): Promise<Pick<Statistics, "statistics">> {
+	const known = ahead?.name === name ? ahead.found : null;
+	ahead = null;
+	return problem ? { statistics: [] } : (known ?? ask<Statistics>("statistics", { recording: name }));
+}
+
+/** Show what an address says. */
+async function follow(text: string): Promise<void> {
+	await show(parsePlace(text));
+	cursor.value = parseSelected(text);
+}
+
+/** Say on the page why a wish was refused. */
+export function refuse(error: unknown): void {
+	refused.value = messageOf(error);
+}
+
+/**
+ * Show a worksheet, or of too many graphs the first. Where its recording is not served the first one that is stands in its place, which
+ * is said: under its name that would be another worksheet, so it has none.
+ */
+export async function show(asked: Worksheet): Promise<void> {
+	const named = recordings.value.find((each) => each.name === asked.recording);
+	const found = named ?? recordings.value[0];
+	const absent = asked.recording !== "" && found !== undefined && !named;
+	const left = asked.graphs.length - MOST;
+	const words = [
+		absent && `There is no recording ${asked.recording} here: ${found.name} is shown.`,
+		left > 0 && `It has ${asked.graphs.length} graphs: the first ${MOST} are shown, ${left} are left out.`,
+	];
+	refused.value = words.filter(Boolean).join(" ");
+	const name = absent ? "" : asked.name;
+	await choose(found?.name ?? "", { ...asked, name, graphs: asked.graphs.slice(0, MOST) });
+}
+
+let wishes = 0;
+
+/** Show a recording, with the graphs of a worksheet, or those that are shown now. Of several wishes the last one counts. */
+export async function choose(name: string, given?: Worksheet): Promise<void> {
+	const wish = ++wishes;
+	const found = recordings.value.find((each) => each.name === name);
+	if (name !== sheet.value.recording || catalogue.value.length === 0) {
+		const held = inlined()?.statistics ?? (await statisticsOf(name, found?.problem)).statistics;
+		if (wish !== wishes) return;
+		tick.value = null;
+		cursor.value = null;
+		catalogue.value = held;
+	}
+	const asked = given ?? sheet.value;
+	const past = found !== undefined && !found.live && found.problem === "" && "live" in asked.time;
+	const other = asked.recording !== "" && asked.recording !== name;
+	sheet.value = { ...asked, recording: name };
+	// what is no longer recorded has no present: all of it is shown
+	if (past) sheet.value = { ...sheet.value, time: whole.value };
+	else if (other) sheet.value = { ...sheet.value, time: found?.live ? { live: 60 } : whole.value, compare: null };
+}
+
+/** Ask anew what the recording can answer: what begins to be recorded can be asked for as well. */
+export async function refreshCatalogue(): Promise<void> {
+	const { recording } = sheet.peek();
+	if (inlined() || !recording) return;
+	try {
+		const found = (await ask<Statistics>("statistics", { recording })).statistics;
+		const changed = JSON.stringify(found) !== JSON.stringify(catalogue.peek());
+		if (changed && sheet.peek().recording === recording) catalogue.value = found;
+	} catch {
+		// what is known of it stays
+	}
+}
+
+/** What can be read again is shown as it is by now; of one that could not be read when it was chosen nothing is known yet. */
+const refreshed = (): Promise<void> =>
+	catalogue.peek().length > 0 ? refreshCatalogue() : choose(sheet.peek().recording).catch(refuse);
+
+const sources = computed(() =>
+	Object.keys(tick.value?.events ?? {})
+		.sort()
+		.join(),
+);
+const bare = computed(() => (facts.value?.live ?? false) && sheet.value.graphs.length === 0);
+
+/** Something new is recorded, or a worksheet that has nothing yet waits for it. */
+function refresh(): (() => void) | undefined {
+	if (sources.value) void untracked(refreshCatalogue);
+	if (!bare.value) return undefined;
+	const asking = setInterval(refreshCatalogue, AGAIN);
+	return () => clearInterval(asking);
+}
+
+let written = "";
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** The address says what is shown: at once after a rest, and else when it rests. A browser takes few addresses a second. */
+function remember(): void {
+	const text = `#${formatPlace(sheet.value, cursor.value)}`;
+	const write = () => {
+		history.replaceState(null, "", `${location.pathname}${text}`);
+		written = location.hash;
+	};
+	const rested = timer === undefined;
+	clearTimeout(timer);
+	if (rested) write();
+	timer = setTimeout(() => {
+		timer = undefined;
+		if (!rested) write();
+	}, WRITES);
+}
+
+/** What is served may be another one when the service is there again. */
+function recover(): (() => void) | undefined {
+	if (!unreachable.value) return undefined;
+	const asking = setInterval(async () => {
+		try {
+			const found = (await ask<Recordings>("recordings")).recordings;
+			learn(found);
+			unreachable.value = false;
+			refusal.value = "";
+			if (!untracked(() => facts.value) && found[0]) await show(sheet.peek());
+		} catch (error) {
+			// it is asked again; a service that refuses is there
+			refusal.value = error instanceof Refusal ? error.message : "";
+		}
+	}, AGAIN);
+	return () => clearInterval(asking);
+}
