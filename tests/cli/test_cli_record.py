@@ -149,6 +149,7 @@ def test_the_same_directory_is_gone_on_with(probe: Callable[..., Path], capsys: 
     (["--duration", "3s", "--", "true"], 2, "--duration stands beside a COMMAND"),
     (["--budget", "much"], 2, "--budget"),
     (["--budget", "0%"], 2, "leaves nothing"),
+    (["--budget", "10"], 2, "--budget: '10' is 10 bytes a second, too few to record with; write a unit, such as 10MiB/s, or 10% of"),
     (["--keep", "lots"], 2, "--keep: 'lots' is not a size"), (["--keep", "10"], 2, "--keep: '10' is 10 bytes, less than a single segment"),
     (["--fs", "/no/such/place"], 2, "does not exist"),
     (["-o", "file"], 2, "file: is a file, not a directory"),

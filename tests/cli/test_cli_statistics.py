@@ -83,7 +83,7 @@ def test_counters_in_every_style(counters: Path, capsys: pytest.CaptureFixture[s
     assert "r: io.ops[device]: 300 I/Os over 10 s, 30.00 1/s on average" in out
     assert "66.7 %" in out
     assert "counters of diskstats" in out
-    assert "note: the sum holds sda; not sda1, sda2, which are parts of others or made of them" in out
+    assert "note: the sum holds sda; not sda1, sda2, which are parts of others, made of them, or no disks" in out
     assert "30.00 % on average" in done(capsys, "query", counters, "cpu.utilization")
     rows = list(csv.DictReader(io.StringIO(done(capsys, "query", counters, "cpu.utilization[cpu]", "--format", "csv", "--interval", "5s"))))
     assert [(row["cpu"], float(row["value"])) for row in rows[:2]] == [("cpu0", pytest.approx(0.3)), ("cpu1", pytest.approx(0.3))]
@@ -91,9 +91,9 @@ def test_counters_in_every_style(counters: Path, capsys: pytest.CaptureFixture[s
     assert (found["unit"], found["source"], found["mean"]) == ("1", "cpu", pytest.approx(0.3))
     assert found["others"]["mean"] == pytest.approx(0.3)
     heat = json.loads(done(capsys, "query", counters, "io.utilization[utilization]", "--format", "json", "--interval", "5s"))
-    assert (heat["y"], heat["low"], heat["high"], heat["count"], heat["lost"]) == ("utilization", [25, 25], [26, 26], [1, 1], 0)
+    assert (heat["y"], heat["low"], heat["high"], heat["count"], heat["lost"]) == ("utilization", [25, 25], [26, 26], [5, 5], 0)
     # the last reading, at ten seconds, begins a third column
-    assert "2 readings over 15 s" in done(capsys, "query", counters, "io.utilization[utilization]", "--interval", "5s")
+    assert "10 readings over 15 s" in done(capsys, "query", counters, "io.utilization[utilization]", "--interval", "5s")
 
 
 def test_who(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,7 +76,9 @@ def command(paths: tuple[Path, ...], ys: str, output: Path | None, where: tuple[
     conditions = parse_where(where)
     made = [open_path(path, kind, columns, conditions) for path in paths]
     other = [] if against is None else [open_path(against, kind, columns, conditions)]
-    read = partial(_read, conditions=conditions, source=source, weight=weight, spans=_spans(made, other, start, end))
+    spans = _spans(made, other, start, end)
+    read = partial(_read, conditions=conditions, source=source, weight=weight, spans=spans)
+    unmatched = partial(_unmatched, conditions=conditions, source=source, spans=spans)
     width, height = shutil.get_terminal_size((100, 40))
     wanted = COLUMNS.get(suffix, 8 * max(10, width - 11))
     whose = f", {source}" if source else ""
@@ -85,7 +87,7 @@ def command(paths: tuple[Path, ...], ys: str, output: Path | None, where: tuple[
     for y in kinds:
         view = _view(y, crop, y_range, y_scale, color)
         groups.append((view, _maps([(label, made), *((name_of(each.path) + whose, [each]) for each in other)], y, view, wanted, read,
-                                   parts=suffix == ".html", before=against is None or start is not None)))
+                                   unmatched, parts=suffix == ".html", before=against is None or start is not None)))
     if suffix == ".html":
         assert output is not None
         from ..report.page.heatmap_page import build
@@ -161,8 +163,20 @@ def _read(events: Events, y: Y, more: Where | None = None, *, conditions: Where,
                 weight=weight, source=source, kept=not more)
 
 
-def _maps(named: list[tuple[str, list[Events]]], y: Y, view: View, columns: int, reader: Callable[..., HeatCounts], *,
-          parts: bool, before: bool) -> list[Named]:
+def _unmatched(events: Events, counts: HeatCounts, *, conditions: Where, source: str | None,
+               spans: dict[int, tuple[int | None, int | None]]) -> HeatCounts:
+    """Counts with notes on names in conditions that a recording doesn't have, where nothing met the conditions."""
+    from ..recording.read.trace import Trace
+    from ..statistics.ask.query import told_unmatched
+
+    if isinstance(events, Trace) or not conditions:
+        return counts
+    from_ns, until_ns = spans[id(events)]
+    return told_unmatched(counts, events, conditions, from_ns=from_ns, until_ns=until_ns, source=source)
+
+
+def _maps(named: list[tuple[str, list[Events]]], y: Y, view: View, columns: int, reader: Callable[..., HeatCounts],
+          unmatched: Callable[[Events, HeatCounts], HeatCounts], *, parts: bool, before: bool) -> list[Named]:
     """Counts of each set of traces added up, all on the same columns and buckets; with `parts`, also whose they are. `before`: whether maps
     begin with the time that was asked about; those that are compared begin with their first I/O, where no beginning was asked for."""
     from ..heatmap.figure import Named
@@ -180,6 +194,8 @@ def _maps(named: list[tuple[str, list[Events]]], y: Y, view: View, columns: int,
     found = []
     for label, traces in named:
         counts, every = merge(every[:len(traces)]), every[len(traces):]
+        for each in traces:
+            counts = unmatched(each, counts)
         known, left = _whose(traces, counts, partial(read, interval_ns=counts.interval_ns)) if parts and len(counts.count) else ([], [])
         if left:
             say(f"note: {label} is too large to tell {' and '.join(left)} apart in the page")

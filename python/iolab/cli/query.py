@@ -10,7 +10,7 @@ import click
 
 from .events import name_of, open_path, span_of
 from .options import PATH, format_option
-from .output import tell, tell_as, tell_drawn
+from .output import say, tell, tell_as, tell_drawn
 
 if TYPE_CHECKING:
     from ..recording.read.recording import Recording
@@ -68,16 +68,19 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
         return
     answer = query(opened, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=length, columns=_columns(style, asked.breakdown),
                    source=source)
+    from ..recording.base.counts import HeatCounts
+
     if style == "csv":
         from ..statistics.answers.export import csv_lines
 
         tell_as(style, "".join(f"{line}\n" for line in csv_lines(asked, answer, top)))
+        for note in answer.assumptions if isinstance(answer, HeatCounts) else answer.notes:
+            say(f"note: {note}")
     elif style == "json":
         from ..statistics.answers.export import as_json
 
         tell_as(style, f"{as_json(asked, answer, top)}\n")
     else:
-        from ..recording.base.counts import HeatCounts
         from .query_text import drawn, lines
 
         if isinstance(answer, HeatCounts):

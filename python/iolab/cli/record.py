@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 STOPS_WITHIN = 60.0
 """Seconds in which a recorder must have sealed its last."""
+LEAST_RATE = 100_000
+"""Bytes a second: a number without a unit that is below is not believed."""
 SOURCES = ("block", "syscall", "counters")
 
 
@@ -252,4 +254,7 @@ def _budget(given: tuple[str, ...]) -> Budget:
             raise UsageError(error.message, where="--budget", hint="a share of all CPU time (5%), a growth (20MiB/s), or none") from None
         if (share is not None and share <= 0) or (rate is not None and rate <= 0):
             raise UsageError(f"'{text}' leaves nothing to record with", where="--budget")
+        if rate is not None and rate < LEAST_RATE and text.strip()[-1].isdigit():
+            raise UsageError(f"'{text}' is {text.strip()} bytes a second, too few to record with", where="--budget",
+                             hint=f"write a unit, such as {text.strip()}MiB/s, or {text.strip()}% of all CPU time")
     return Budget(share, rate)

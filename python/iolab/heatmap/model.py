@@ -225,4 +225,5 @@ def _why_nothing(maps: Sequence[HeatCounts]) -> str:
              f"{outside} I/Os lie outside --y-range" if outside else "", f"{damaged} lines are damaged" if damaged else "",
              f"{events} I/Os moved no bytes" if events and maps[0].weight == "bytes" else ""]
     nothing = "no I/O meets the conditions" if any(each.conditional for each in maps) else "the trace holds no I/O"
-    return ", ".join(part for part in parts if part) or nothing
+    unmatched = dict.fromkeys(note for each in maps for note in each.assumptions if note.startswith("there was no "))
+    return "; ".join([", ".join(part for part in parts if part) or nothing, *unmatched])

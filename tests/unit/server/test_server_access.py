@@ -85,7 +85,14 @@ def test_what_is_asked_is_only_read(path: str, client: TestClient) -> None:
 def test_only_what_is_foreseen_is_done(path: str, client: TestClient) -> None:
     foreseen = {action.method for action in ACTIONS if re.fullmatch(f"{PREFIX}{action.path}".replace("{name}", "[^/]+"), path)}
     for method in {"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"} - foreseen:
-        assert client.request(method, path, content=b"x" * 100_000).status_code == 405
+        answer = client.request(method, path, content=b"x" * 100_000)
+        assert answer.status_code == 405
+        assert set(answer.headers["allow"].split(", ")) == foreseen | ({"HEAD"} if "GET" in foreseen else set())
+
+
+def test_what_a_path_without_changes_allows(client: TestClient) -> None:
+    for path in ("/", "/live.js", "/metrics", f"{PREFIX}/recordings", f"{PREFIX}/stream"):
+        assert set(client.post(path).headers["allow"].split(", ")) == {"GET", "HEAD"}
 
 
 @pytest.mark.parametrize(("headers", "status"), [

@@ -205,6 +205,56 @@ def test_utilization_is_a_share_and_a_map(tmp_path: Path) -> None:
     assert counts.events == 4
 
 
+def busy_map(recording: Recording, seconds: int, interval_ns: int) -> HeatCounts:
+    counts = query(recording, "io.utilization[utilization]", from_ns=START, until_ns=START + seconds * SECOND, interval_ns=interval_ns)
+    assert isinstance(counts, HeatCounts)
+    return counts
+
+
+def cells_of(counts: HeatCounts) -> dict[tuple[int, int], int]:
+    """(start of the column in ns, percent) to count."""
+    return {((counts.t0_ns - START) + column * counts.interval_ns, index): count for column, index, count in
+            zip(counts.column.tolist(), counts.index.tolist(), counts.count.tolist(), strict=True)}
+
+
+def test_peaks_stay_in_longer_columns_of_a_map(tmp_path: Path) -> None:
+    shares = [0, 760, 0, 0, 20, 0, 0, 0, 1000, 0]
+    recording = kept(tmp_path, {"diskstats": disk("sda", "io_ms", [sum(shares[:at]) for at in range(11)])})
+    counts = busy_map(recording, 10, 10 * SECOND)
+    assert cells_of(counts) == {(0, 0): 7, (0, 2): 1, (0, 76): 1, (0, 100): 1}
+    assert (counts.events, counts.gaps) == (10, ())
+
+
+def test_columns_between_readings_are_empty(tmp_path: Path) -> None:
+    recording = kept(tmp_path, {"diskstats": disk("sda", "io_ms", [0, 500, 700])})
+    counts = busy_map(recording, 2, SECOND // 10)
+    assert cells_of(counts) == {(9 * SECOND // 10, 50): 1, (19 * SECOND // 10, 20): 1}
+    assert (counts.events, counts.gaps) == (2, ())
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(some.lists(some.tuples(some.integers(-300, 300), some.integers(0, 1000), some.integers(0, 1000)), min_size=30, max_size=30),
+       some.sampled_from([SECOND // 4, SECOND, 2 * SECOND]))
+def test_a_longer_column_of_a_map_is_the_sum_of_shorter_ones(tmp_path_factory: pytest.TempPathFactory,
+                                                             rows: list[tuple[int, int, int]], interval_ns: int) -> None:
+    times = [at + jitter / 1000 for at, (jitter, _, _) in enumerate(rows)]
+    grown = np.cumsum([row[1:] for row in rows], axis=0)
+    readings = [(max(0.0, at), name, "io_ms", int(grown[place, which])) for place, at in enumerate(times)
+                for which, name in enumerate(("sda", "sdb"))]
+    recording = kept(tmp_path_factory.mktemp("coarse"), {"diskstats": readings})
+    fine, coarse = busy_map(recording, 40, interval_ns), busy_map(recording, 40, 10 * SECOND)
+    added: dict[tuple[int, int], int] = {}
+    for (at, percent), count in cells_of(fine).items():
+        added[at // (10 * SECOND) * 10 * SECOND, percent] = added.get((at // (10 * SECOND) * 10 * SECOND, percent), 0) + count
+    assert added == cells_of(coarse)
+    assert fine.events == coarse.events == 2 * (len(rows) - 1)
+    # the same over windows of their own
+    apart = [query(recording, "io.utilization[utilization]", from_ns=START + at * SECOND, until_ns=START + (at + 1) * SECOND,
+                   interval_ns=SECOND) for at in range(10)]
+    assert sum(part.events for part in apart if isinstance(part, HeatCounts)) == sum(
+        count for (at, _), count in cells_of(coarse).items() if at == 0)
+
+
 def test_the_queue_is_what_waits_on_average(tmp_path: Path) -> None:
     recording = kept(tmp_path, {"diskstats": disk("sda", "weighted_io_ms", [0, 4000, 6000])})
     found = series(recording, "io.queue", (0, 2))

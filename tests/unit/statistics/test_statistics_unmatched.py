@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from iolab.cli.main import run
 from iolab.recording.read.recording import Recording
 from iolab.recording.read.trace import Trace
 from iolab.recording.write.writer import RecordingWriter
@@ -48,3 +50,29 @@ def test_of_a_trace_too(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("time:us,latency:us,op,device\n" + "".join(f"{1000 * number},50,read,vda\n" for number in range(100)))
     assert "there was no device 'sda' then; there were vda" in notes_of(query(Trace(path), "io.ops[device=sda]"))
+
+
+def told(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> tuple[str, str]:
+    assert run([str(each) for each in arguments]) == code
+    found = capsys.readouterr()
+    return found.out, found.err
+
+
+def test_the_command_line_says_it_in_every_form(recording: Recording, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "there was no device 'sdc' then; there were nvme0n1, sda, sdb"
+    name = "io.ops[device=sdc]"
+    assert f"note: {words}" in told(capsys, 0, "query", recording.path, name)[0]
+    assert words in json.loads(told(capsys, 0, "query", recording.path, name, "--format", "json")[0])["notes"][0]
+    out, err = told(capsys, 0, "query", recording.path, name, "--format", "csv")
+    assert "there was no" not in out
+    assert f"note: {words}" in err
+
+
+def test_a_map_from_the_command_line(recording: Recording, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = "there was no device 'sdc' then; there were nvme0n1, sda, sdb"
+    for output in ((), ("-o", tmp_path / "m.svg"), ("-o", tmp_path / "m.html")):
+        _, err = told(capsys, 3, "heatmap", recording.path, "--where", "device=sdc", *output)
+        assert words in err
+        assert err.count("\n") == 1
+    out, err = told(capsys, 0, "heatmap", recording.path, "--where", "device=sda")
+    assert "there was no" not in out + err

@@ -24,7 +24,7 @@ MOST_BUCKETS = 2**15
 
 UNITS: dict[Y, str] = {"latency": "ns", "offset": "B", "size": "B", "queue": "ns", "utilization": ""}
 """The unit of each kind of y, all whole numbers. Recordings of the block layer alone know the time in the queue; utilization is in
-percent, and what is counted there are devices or processors."""
+percent, and what is counted there are readings of devices or processors."""
 
 OF_EVENTS: tuple[Y, ...] = ("latency", "offset", "size", "queue")
 """Kinds of y that events have."""

@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
 from starlette.routing import Route as Path
 from starlette.types import ASGIApp, Receive
 
@@ -133,7 +134,14 @@ async def _problem(request: Request, error: Exception) -> Response:
 async def _http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     words = {404: "there is nothing at this path", 405: "that can't be done here"}.get(error.status_code, str(error.detail))
-    return _answer(error.status_code, words, headers=dict(error.headers or {}))
+    headers = {"allow": _methods(request)} if error.status_code == 405 else dict(error.headers or {})
+    return _answer(error.status_code, words, headers=headers)
+
+
+def _methods(request: Request) -> str:
+    """All methods of a path, which may be of several routes."""
+    routes = (route for route in request.app.routes if isinstance(route, Path) and route.matches(request.scope)[0] is not Match.NONE)
+    return ", ".join(sorted({method for route in routes for method in route.methods or ()}))
 
 
 async def _busy(request: Request, error: Exception) -> Response:

@@ -73,6 +73,18 @@ def _kept_heat(events: Trace | Recording, kind: Y, filters: Sequence[Filter], fr
     return None
 
 
+def told_unmatched(counts: HeatCounts, events: Recording, where: Where, *, from_ns: int | None = None, until_ns: int | None = None,
+                   source: str | None = None) -> HeatCounts:
+    """Counts that `heat` gave; where there are none, with a note for each name in the conditions that did not occur."""
+    kind = next(y for y in QUANTIZED if y == counts.y)
+    asked = Statistic("io", "ops", tuple(filters_of(where)), kind)
+    # events as the map's, though counters could tell some of it
+    chosen, _ = choose(snapshot(events).sources, None, source, events.path)
+    found = with_unmatched(counts, asked, lambda other: _answer(events, other, from_ns, until_ns, None, 1, chosen, True))
+    assert isinstance(found, HeatCounts)
+    return found
+
+
 def query(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int | None = None, until_ns: int | None = None,
           interval_ns: int | None = None, columns: int = COLUMNS, source: str | None = None, kept: bool = True) -> Answer:
     """The answer to a statistic: counts of a heat map where it is broken down by latency, queue, offset or size; a stack for any other

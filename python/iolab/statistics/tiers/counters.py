@@ -204,13 +204,12 @@ def _add_up(asked: Statistic, counter: Counter, parts: Sequence[Part], keys: Seq
 
 
 def _map(kept: Sequence[Spread], window: Window, notes: tuple[str, ...]) -> HeatCounts:
-    """How many objects were how busy, in whole percent."""
+    """How busy objects were between two readings, in whole percent: a count for each reading of each object, in the column of its end."""
     cells = np.zeros((window.columns, PERCENT), dtype=np.int64)
     for each in kept:
-        value = _share(each)
-        known = np.flatnonzero(~np.isnan(value))
         # a reading that comes late may tell of a little more than all the time
-        np.add.at(cells, (known, np.clip(np.floor(100 * value[known] + 1e-9), 0, PERCENT - 1).astype(np.int64)), 1)
+        percent = np.clip(np.floor(100 * each.readings.share + 1e-9), 0, PERCENT - 1).astype(np.int64)
+        np.add.at(cells, (each.readings.column, percent), 1)
     column, index = np.nonzero(cells)
     first = int(column.min()) if len(column) else 0
     spans = () if window.recorded is None else gap_columns(window.recorded, window.base_ns, window.interval_ns, window.columns)
@@ -219,9 +218,3 @@ def _map(kept: Sequence[Spread], window: Window, notes: tuple[str, ...]) -> Heat
                       cells[column, index], events=int(cells.sum()), lost=window.losses.lost, assumptions=notes,
                       lost_at=lost_at(window.losses.timed, t0, window.interval_ns),
                       window=(-first, window.columns - first), gaps=tuple((start - first, past - first) for start, past in spans))
-
-
-def _share(each: Spread) -> Floats:
-    amount = sum(each.amounts.values(), np.zeros(len(each.covered)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(each.over > 0, amount / each.over, np.nan)

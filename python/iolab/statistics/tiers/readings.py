@@ -38,13 +38,31 @@ class Readings:
 
 
 @dataclass(frozen=True)
+class Shares:
+    """The mean between two readings that follow each other, of all parts together: one each, whatever the length of columns.
+
+    Attributes:
+        column: which holds the end of the time between the two, shape (n,); an end on an edge belongs to the column before it.
+        share: amount by what it is divided by, shape (n,).
+    """
+
+    column: Integers
+    share: Floats
+
+    @classmethod
+    def none(cls) -> Shares:
+        """Where there are no readings."""
+        return cls(np.zeros(0, dtype=np.int64), np.zeros(0))
+
+
+@dataclass(frozen=True)
 class Spread:
     """What an object's counters grew by, in columns of time.
 
     Attributes:
         object: it. amounts: of each part that is known, by its key, in the statistic's unit times seconds. over: what they are
         divided by: seconds, or the growth of other fields. covered: seconds of each column between readings that follow each other.
-        broken: seconds of which nothing is known because a counter began anew.
+        broken: seconds of which nothing is known because a counter began anew. readings: what was read, not spread out.
     """
 
     object: str
@@ -52,6 +70,7 @@ class Spread:
     over: Floats
     covered: Floats
     broken: Floats
+    readings: Shares
 
 
 def read(window: Window, counter: Counter, *, parted: bool) -> list[Readings]:
@@ -126,8 +145,18 @@ def spread(readings: Readings, counter: Counter, parts: Sequence[Part], window: 
         return sum((of[name] for name in names if name in of), np.zeros(len(seconds)))
 
     # readings of fields that belong together are not taken at one instant
-    amounts = {part.key: spread_out(counter.scale * np.maximum(summed(part.plus) - summed(part.less), 0), known)
-               for part in parts if any(name in of for name in part.plus)}
+    told = {part.key: counter.scale * np.maximum(summed(part.plus) - summed(part.less), 0)
+            for part in parts if any(name in of for name in part.plus)}
+    divided = [np.maximum(grown[name], 0) for name in counter.over if name in grown]
+    by = sum(divided, np.zeros(len(seconds))) if counter.over else seconds
+    amounts = {key: spread_out(amount, known) for key, amount in told.items()}
     covered = spread_out(seconds, known)
-    over = spread_out(sum(np.maximum(grown[name], 0) for name in counter.over if name in grown), known) if counter.over else covered
-    return Spread(readings.object, amounts, over, covered, spread_out(seconds, fell))
+    over = spread_out(by, known) if counter.over else covered
+    return Spread(readings.object, amounts, over, covered, spread_out(seconds, fell),
+                  _shares(times, sum(told.values(), np.zeros(len(seconds))), by, known, window) if told else Shares.none())
+
+
+def _shares(times: Integers, amount: Floats, by: Floats, known: Any, window: Window) -> Shares:
+    ends = times[1:] - 1
+    held = known & (by > 0) & (ends >= window.first_ns) & (ends < window.until_ns)
+    return Shares((ends[held] - window.base_ns) // window.interval_ns, amount[held] / by[held])
