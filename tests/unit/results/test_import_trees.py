@@ -89,6 +89,26 @@ def test_an_inferred_layout_repeated_gives_the_same(tmp_path: Path) -> None:
     assert first.manifest.layout == list(inferred.layouts)
 
 
+def test_trees_of_two_shapes_are_compared_cell_by_cell(tmp_path: Path) -> None:
+    """One names numjobs in its paths, the other leaves it to fio's options and sorts its files into folders."""
+    tree = tmp_path / "tree"
+    for number, (rw, depth) in enumerate(itertools.product(("randwrite", "write"), (1, 8))):
+        folder = "random" if rw == "randwrite" else "sequential"
+        _put(tree / "old" / folder / f"{rw}-{depth}-1.json", seed=number, rw=rw, iodepth=str(depth), numjobs="1")
+        for jobs in (1, 4):
+            _put(tree / "new" / f"{rw}-{depth}-{jobs}.json", seed=100 + 10 * number + jobs, jobs=jobs, rw=rw, iodepth=str(depth),
+                 numjobs=str(jobs))
+    found, results = _import(tree, tmp_path / "out")
+    assert len(found.layouts) == 2
+    assert {name for run in results.runs for name in run.factors} == {"rw", "iodepth", "numjobs"}
+    cells = [{tuple(sorted(run.factors.items())) for run in results.runs if run.variant == variant} for variant in ("old", "new")]
+    assert cells[0] < cells[1]
+    assert any(note == "numjobs of 4 runs is taken from fio's options: the path doesn't name it" for note in found.notes)
+    assert any("folder2 is no factor" in note for note in found.notes)
+    _, again = _import(tree, tmp_path / "again", found.layouts)
+    assert _runs(again) == _runs(results)
+
+
 def test_folders_without_a_result_and_the_root_are_no_runs(tmp_path: Path) -> None:
     for variant in ("before", "after"):
         _put(tmp_path / "tree" / variant / "fio.json", seed=len(variant))

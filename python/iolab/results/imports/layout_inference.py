@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .layout import parse_layout
+from .options import UNNAMED_FOLDER, telling_options
 from .path_words import MEDIA, SIZES, Token, identifier, is_baseline, key_of_word, same_value, words_of
 
 _OPTIONS = ("rw", "iodepth", "numjobs", "bs", "rwmixread", "ioengine", "rate_iops", "size", "runtime", "direct", "fsync", "nrfiles")
@@ -293,8 +294,6 @@ def _name_repetition(each: _Class) -> None:
 def _same_options(each: _Class, column: _Column) -> bool:
     """Whether what fio echoed is there, and is the same wherever all but this column is; of a name that is nothing but the number the jobs'
     names do."""
-    from .options import telling_options
-
     seen: dict[tuple[str, ...], dict[str, str]] = {}
     for place, unit in enumerate(each.units):
         rest = tuple(other.values[place] for other in each.columns if other is not column)
@@ -356,7 +355,7 @@ def _plain_name(each: _Class, column: _Column) -> str:
     columns = each.levels[column.level]
     words = [other.values[0] for other in columns if other.tokens[0].kind in ("word", "key") and not other.varies and other is not column]
     is_file = each.units[0].is_file and column.level == len(each.levels) - 1
-    return identifier(words) or (f"name{columns.index(column) // 2 + 1}" if is_file else f"folder{column.level + 1}")
+    return identifier(words) or (f"name{columns.index(column) // 2 + 1}" if is_file else f"{UNNAMED_FOLDER}{column.level + 1}")
 
 
 def _number_twins(each: _Class) -> None:

@@ -28,6 +28,9 @@ INCIDENTAL = {
 }
 """Options that differ between repetitions without making them different measurements."""
 
+UNNAMED_FOLDER = "folder"
+"""How factors begin that are named after a folder's depth alone."""
+
 _FIRST = ("rw", "readwrite", "iodepth", "numjobs", "bs", "blocksize", "rwmixread", "rwmixwrite", "rate_iops", "rate", "ioengine", "direct",
           "sync", "fsync", "size", "runtime")
 """Options that are taken first where several differ at once: what people sweep."""
@@ -68,6 +71,46 @@ def _spelling(name: str, text: str) -> str:
     except UsageError:
         pass
     return {"": "1", "true": "1", "false": "0"}.get(text.strip().lower(), text.strip())
+
+
+def complete_factors(runs: Sequence[Told]) -> dict[str, int]:
+    """Fill factors that the paths of some runs don't name from the options that fio echoed of them; returns how many of each.
+
+    Trees of several shapes name different factors: `randread-8-1.json` leaves out what `randread-8-4.json` tells.
+    """
+    found: dict[str, int] = {}
+    for name in dict.fromkeys(name for run in runs for name in run.factors):
+        levels = [run.factors[name] for run in runs if run.factors.get(name) is not None]
+        are_numbers = all(isinstance(level, int) for level in levels)
+        for run in runs:
+            text = run.options.get(name)
+            if run.factors.get(name) is not None or text is None or (are_numbers and not text.isdecimal()):
+                continue
+            spelt = next((level for level in levels if same_value(name, str(level)) == same_value(name, text)), run.shown.get(name, text))
+            run.factors[name] = int(text) if are_numbers else spelt
+            found[name] = found.get(name, 0) + 1
+    return found
+
+
+def drop_explained_folders(runs: Sequence[Told]) -> list[str]:
+    """Remove factors of unnamed folders that only some runs have and that their named factors explain; returns their names.
+
+    A folder `random` above `randread` tells nothing more, and keeps runs of other trees out of its cells.
+    """
+    dropped = []
+    for name in [name for name in dict.fromkeys(name for run in runs for name in run.factors) if name.startswith(UNNAMED_FOLDER)]:
+        having = [run for run in runs if run.factors.get(name) is not None]
+        if len(having) == len(runs):
+            continue
+        levels: dict[tuple[object, ...], set[object]] = defaultdict(set)
+        for run in having:
+            named = sorted((other, str(level)) for other, level in run.factors.items() if not other.startswith(UNNAMED_FOLDER))
+            levels[run.variant, run.host, *named].add(run.factors[name])
+        if all(len(values) == 1 for values in levels.values()):
+            for run in runs:
+                run.factors.pop(name, None)
+            dropped.append(name)
+    return dropped
 
 
 def split_by_options(runs: Sequence[Told]) -> dict[str, str]:

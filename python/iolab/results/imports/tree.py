@@ -24,7 +24,7 @@ from ..evidence.manifest import Manifest, write_manifest
 from ..evidence.model import RunPlan
 from .layout import Layout, parse_layout
 from .layout_inference import Sample, infer_layouts
-from .options import Told, split_by_options, telling_options, unlike_arms
+from .options import Told, complete_factors, drop_explained_folders, split_by_options, telling_options, unlike_arms
 from .own_results import copy_own_results, is_own_results
 from .path_words import is_baseline
 from .places import Place, number_repetitions
@@ -283,6 +283,7 @@ class _Import:
     def write(self, made: Path, name: str, how: str, *, baseline: str | None, reproduce: list[str], extra: Mapping[str, Any]) -> Imported:
         """Make runs of what was taken, and the manifest."""
         runs = self._told()
+        self._complete(runs)
         self._differences(runs)
         runs = self._without_copies(runs)
         runs.sort(key=self._order)
@@ -305,6 +306,14 @@ class _Import:
             imported=account(imported),
             reproduce=[writable(word) for word in reproduce]))
         return imported
+
+    def _complete(self, runs: Sequence[_Run]) -> None:
+        """Where several layouts name different factors, take what they leave out from fio's options."""
+        if len(self._layouts) < 2:
+            return
+        for name, many in complete_factors(runs).items():
+            self._notes.append(f"{name} of {many} run{'s' if many > 1 else ''} is taken from fio's options: the path doesn't name it")
+        self._notes += [f"{name} is no factor: the other factors explain it" for name in drop_explained_folders(runs)]
 
     def _told(self) -> list[_Run]:
         """A run for each group of each result."""
