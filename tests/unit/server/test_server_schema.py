@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
+from starlette.testclient import TestClient
 
 from iolab.server.alerts.alert import Alert
 from iolab.server.base.store import Store
@@ -24,12 +26,18 @@ from iolab.statistics.kept import manage
 from support.service import TOKEN, watched
 
 load_all_checks()
-HELD = CHECKS.get_by_names(["not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance"])
+HELD = CHECKS.get_by_names(["not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance",
+                            "response_headers_conformance", "unsupported_method", "allow_header_conformance"])
 KNOWN = {"recording": ["rec", "t.csv"], "statistic": ["io.ops", "io.bytes[op]", "io.ops[latency]", "io.ops[op=write][offset]"],
          "from": ["-10s", "1s"], "to": ["3s", "-1s"], "interval": ["1s"],
          "other_from": ["4s"], "other_to": ["6s"], "by": ["op", "process"], "name": ["one"], "low": ["1us"], "high": ["10ms"],
          "source": ["block", "csv"]}
 """What is there, so that answers are held to the document as well as refusals."""
+UNDERSTOOD = {"from": ["0", " 30s ", "-10m", "- 1.5h", "12:00:05", "9:30", "2026-03-01T12:00:05.25+01:00", "20260301T1200",
+                       "1700000000000000000", "2d", "3 min"],
+              "to": ["-1d", "5us", "5µs"], "interval": ["whole", "10 ms", "1m", "1.5h", "2d"], "low": ["8KiB", "0", "1.5ms", "3µs"],
+              "statistic": ["io.ops [latency]", "cpu.utilization[mode!=idle]"]}
+"""Words that are understood, whatever is there."""
 ONE = Worksheet.model_validate({"schema": 1, "name": "one", "recording": "rec", "time": {"live": 60}, "compare": None, "graphs": []})
 WATCHED = Alert.model_validate({"name": "one", "recording": "rec", "statistic": "io.ops", "exceeds": 5, "falls_below": None,
                                 "for_seconds": 1, "only_during": "", "repost_minutes": 0, "also_when_clear": True, "actions": []})
@@ -45,6 +53,32 @@ def test_every_path_is_in_the_document() -> None:
         for way in path.values():
             assert {"400", "401", "403"} < set(way["responses"])
             assert {"200", "204"} & set(way["responses"])
+
+
+def patterns(name: str) -> list[str]:
+    """Of a parameter, on all paths that take it."""
+    found = [each["schema"].get("pattern") for ways in document()["paths"].values() for way in ways.values()
+             for each in way["parameters"] if each["name"] == name]
+    return [each for each in found if each is not None]
+
+
+@pytest.mark.parametrize("name", sorted(UNDERSTOOD))
+def test_patterns_leave_nothing_out_that_is_understood(name: str) -> None:
+    assert patterns(name)
+    for pattern in patterns(name):
+        assert [word for word in [*KNOWN[name], *UNDERSTOOD[name]] if not re.search(pattern, word)] == []
+
+
+@pytest.mark.parametrize(("path", "name", "words"), [
+    ("who", "from", ["soon", "1x", "-", "10:", ""]), ("query", "interval", ["fast", "wholes", "1 fortnight"]),
+    ("who", "low", ["ms", "-1ms", "1ms 2"]), ("query", "statistic", ["0", "io", "io.op", "io.opsx", "io.ops latency"])])
+def test_what_patterns_leave_out_is_refused(path: str, name: str, words: list[str], desk: Desk) -> None:
+    client = TestClient(application(desk, Door(["testserver"], 80, token=TOKEN)), headers={"authorization": f"Bearer {TOKEN}"})
+    asked = {"recording": "rec", "statistic": "io.ops[latency]", **({"low": "1us", "high": "1s"} if path == "who" else {})}
+    assert client.get(f"/api/v1/{path}", params=asked).status_code == 200
+    for word in words:
+        assert not any(re.search(pattern, word) for pattern in patterns(name)), word
+        assert client.get(f"/api/v1/{path}", params={**asked, name: word}).status_code == 400, word
 
 
 @pytest.fixture(scope="module")

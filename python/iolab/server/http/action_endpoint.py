@@ -40,7 +40,7 @@ def _acted(action: Action, desk: Desk, words: dict[str, str], content: bytes) ->
     document = None
     if action.body is not None:
         try:
-            document = action.body.model_validate_json(content)
+            document = action.body.model_validate_json(content, strict=True)
         except ValidationError as error:
             raise UsageError(f"that is no {action.body.__name__}: {said(error)}", hint="see docs/reference/api.md") from None
     found = action.act(desk, words, document)

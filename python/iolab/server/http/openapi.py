@@ -26,11 +26,14 @@ from .kept_api import KEEPING
 SCHEMA_FILE = Path("schemas/api.json")
 TYPES_FILE = Path("web/src/generated/api.ts")
 
-_PROBLEMS = {"400": "What is asked can't be asked; the error says why.", "401": "The token is missing or wrong.",
+_PROBLEMS = {"400": "What is asked can't be asked: a parameter, or what several of them say together, is not understood or not possible; "
+                    "`error` says which and why.",
+             "401": "The token is missing or wrong.",
              "403": "Asked by another site, or by a host name that is not this service's.", "404": "There is nothing of that name.",
              "408": "The document did not come in time.",
              "409": "What is served can't answer it, such as a damaged or empty trace.", "413": "The document is too large.",
-             "415": "A document is application/json.", "503": "Too many questions at once; ask again."}
+             "415": "A document is application/json.", "431": "Address and headers have more than 16 KiB together.",
+             "503": "Too many questions at once; ask again."}
 _OF_DOCUMENTS = ("408", "413", "415")
 
 
