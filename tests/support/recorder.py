@@ -147,6 +147,7 @@ class FakeSink:
         self.losses: list[tuple[str, str, int, int | None, int | None, str | None]] = []
         self.marks: list[dict[str, Any]] = []
         self.processes: list[tuple[int, str, str, int]] = []
+        self.taken: list[tuple[Path, str, int, int]] = []
         self.seals = 0
         self.ticks: list[int] = []
         self.closed = False
@@ -169,6 +170,10 @@ class FakeSink:
 
     def process(self, pid: int, process: str, command: str, first_ns: int) -> None:
         self.processes.append((pid, process, command, first_ns))
+
+    def take_in(self, origin: Path, label: str, from_ns: int, until_ns: int) -> int:
+        self.taken.append((origin, label, from_ns, until_ns))
+        return 1
 
     def seal(self) -> None:
         self.seals += 1

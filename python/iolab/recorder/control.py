@@ -1,7 +1,9 @@
 """How a running recording is spoken to: a socket in its directory, a JSON object a line each way.
 
 Words: `status`; `cut` (seals what came up to now; with `label` it leaves a mark of that name); `mark` (`label`, `from_ns`, `until_ns`,
-`link`, `facts`; `own`: by the recording's time, as `now_ns` of an answer); `stop`. An answer has `ok`, and `error` where that is false.
+`link`, `facts`; `own`: by the recording's time, as `now_ns` of an answer); `take` (`path`: a recording on the same file system, whose
+segments move into this one; `label`, `from_ns`, `until_ns` by the recording's time: what they are of, in place of what it holds of that
+label); `stop`. An answer has `ok`, and `error` where that is false.
 Only the recorder's own user and root are heard.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
@@ -33,6 +34,10 @@ class Sink(Protocol):
 
     def process(self, pid: int, process: str, command: str, first_ns: int) -> None:
         """Note a process: its name and its command line."""
+        ...
+
+    def take_in(self, origin: Path, label: str, from_ns: int, until_ns: int) -> int:
+        """Take in what another recording holds of a span of time."""
         ...
 
     def seal(self) -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -58,6 +59,10 @@ class KeepingSink:
     def process(self, pid: int, process: str, command: str, first_ns: int) -> None:
         """See `RecordingWriter.process`."""
         self._writer.process(pid, process, command, first_ns)
+
+    def take_in(self, origin: Path, label: str, from_ns: int, until_ns: int) -> int:
+        """See `RecordingWriter.take_in`."""
+        return self._writer.take_in(origin, label, from_ns, until_ns)
 
     def seal(self) -> None:
         """See `RecordingWriter.seal`."""

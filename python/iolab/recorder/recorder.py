@@ -6,6 +6,7 @@ import contextlib
 import math
 import signal
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ..errors import IolabError, ResultsError, RunError
@@ -269,13 +270,15 @@ class Recorder:
                 client.answer({"ok": False, "error": f"recording ended: {self._failure}"})
             elif word == "mark":
                 client.answer({"ok": True, **self._mark(request)})
+            elif word == "take":
+                client.answer({"ok": True, "segments": self._take_in(request)})
             elif word == "cut":
                 now = self._time.now_ns()
                 if request.get("label"):
                     self._mark({"label": request["label"], "from_ns": now, "until_ns": now, "own": True})
                 self._parts.cuts.append((now, client))
             else:
-                client.answer({"ok": False, "error": f"unknown word {word!r}; there are: status, cut, mark, stop"})
+                client.answer({"ok": False, "error": f"unknown word {word!r}; there are: status, cut, mark, take, stop"})
         except ValueError as error:
             client.answer({"ok": False, "error": f"not understood: {error}"})
         except IolabError as error:
@@ -295,6 +298,15 @@ class Recorder:
             ends = self._time.of(mark.from_ns, until), until
         self._sink.mark(mark.label, *ends, mark.kind, mark.link, mark.facts)
         return dict(zip(("from_ns", "until_ns"), ends, strict=True))
+
+    def _take_in(self, request: Mapping[str, Any]) -> int:
+        """Take in what another recording holds of a span of time; how many segments that were."""
+        assert self._sink is not None
+        span = mark_of(request)
+        path = request.get("path")
+        if not isinstance(path, str) or not path.startswith("/") or "\0" in path or span.until_ns is None:
+            raise ValueError("path is no absolute path, or until_ns is missing")
+        return self._sink.take_in(Path(path), span.label, span.from_ns, span.until_ns)
 
     def _settle_cuts(self, *, all_of_them: bool = False) -> None:
         """Seal once everything up to the cut is there."""

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -53,6 +54,10 @@ class PoolSink:
     def process(self, pid: int, process: str, command: str, first_ns: int) -> None:
         """See `Sink`."""
         self._sink.process(pid, process, command, first_ns)
+
+    def take_in(self, origin: Path, label: str, from_ns: int, until_ns: int) -> int:
+        """See `Sink`."""
+        return self._sink.take_in(origin, label, from_ns, until_ns)
 
     def seal(self) -> None:
         """See `Sink`."""

@@ -84,7 +84,8 @@ class Executor:
         except OSError as error:
             end = RunEnd("failed", f"its evidence can't be written: {error.strerror or error}")
         if end.status == "finished" and setting.profiler is None:
-            keep_ios(setting.directory, load, end.window, self._host.name, self._noticed)
+            keep_ios(setting.directory, load, end.window, self._host.name, self._noticed, recorder=self._recorder,
+                     ahead_ns=int(end.recording.get("ahead_ns", 0)))
             read_picture(setting.directory, self._noticed)
         self._record(setting, load, end)
         return end

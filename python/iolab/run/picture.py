@@ -32,8 +32,7 @@ def read_picture(run_dir: Path, noticed: Callable[[str], None]) -> None:
     try:
         canvas = drawn_in(run_dir)
         recording = Recording(run_dir.parent.parent / found["recording"])
-        [mark] = [mark for mark in recording.marks() if mark["label"] == found["label"]]
-        counts = heat(recording, canvas.map, from_ns=mark["from_ns"], until_ns=mark["until_ns"] + 1, interval_ns=_STEP_NS, source="fio",
+        counts = heat(recording, canvas.map, from_ns=found["from_ns"], until_ns=found["until_ns"] + 1, interval_ns=_STEP_NS, source="fio",
                       buckets=_OFFSETS if canvas.map == "offset" else None)
         seen = read_back(counts, canvas)
     except IolabError as error:

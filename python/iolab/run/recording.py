@@ -155,6 +155,16 @@ class StudyRecorder:
         return {**found, **{key: {name: _of(after, key, name) - _of(self._before, key, name) for name in counted}
                             for key in ("events", "lost")}}
 
+    @property
+    def is_recording(self) -> bool:
+        """Whether its process is there."""
+        return self._process is not None and self._process.wait(0) is None
+
+    def take_in(self, origin: Path, label: str, span: tuple[int, int]) -> None:
+        """Have the segments of another recording moved into this one; see `RecordingWriter.take_in`. RunError where it can't be."""
+        say(self.directory, {"word": "take", "path": str(origin.absolute()), "label": label, "from_ns": span[0], "until_ns": span[1]},
+            timeout=_SETTLE)
+
     def stop(self) -> None:
         """End the recording. Never raises."""
         process, self._process = self._process, None

@@ -224,8 +224,18 @@ def test_status_has_the_counts(tmp_path: Path) -> None:
     assert answer["state"] == "recording"
 
 
+def test_what_another_recording_holds_is_taken_in(tmp_path: Path) -> None:
+    [answer], sink, _ = conversation(tmp_path, {"word": "take", "path": "/made/beside", "label": "r1", "from_ns": 5, "until_ns": 9})
+    assert answer | {"at": 0} == {"at": 0, "sealed": 0, "ok": True, "segments": 1}
+    assert sink.taken == [(Path("/made/beside"), "r1", 5, 9)]
+
+
 @pytest.mark.parametrize("request_", [{"word": "format"}, {}, {"word": "mark"}, {"word": "mark", "label": "x", "from_ns": "soon"},
-                                      {"word": "mark", "label": "x", "from_ns": 1, "facts": 5}, {"word": None}])
+                                      {"word": "mark", "label": "x", "from_ns": 1, "facts": 5}, {"word": None},
+                                      {"word": "take"}, {"word": "take", "label": "x", "from_ns": 1, "until_ns": 2},
+                                      {"word": "take", "label": "x", "from_ns": 1, "path": "/a"},
+                                      {"word": "take", "label": "x", "from_ns": 1, "until_ns": 2, "path": "a"},
+                                      {"word": "take", "label": "x", "from_ns": 1, "until_ns": 2, "path": "/a\0"}])
 def test_words_that_mean_nothing_are_answered(request_: dict[str, Any], tmp_path: Path) -> None:
     [answer], sink, _ = conversation(tmp_path, request_)
     assert answer["ok"] is False

@@ -13,7 +13,7 @@ from iolab.report.sections.maps import run_maps
 from iolab.results.evidence.files import read_io_log
 from iolab.results.open.results import Results
 from iolab.run.study import run_study
-from iolab.statistics.ask.query import heat
+from iolab.statistics.ask.query import heat, query
 from support.acting import Listener
 from support.recorded import device_in_memory
 
@@ -64,7 +64,8 @@ def test_the_block_layer_stands_beside_fio_on_one_scale(fio: str, tmp_path: Path
     results = Results(out)
     (run,) = results.runs
     logged, watched = read_io_log(run.evidence), run.plan.extra["recording"]
-    assert logged["recording"] != watched["path"], "a recording has one writer"
+    assert logged["recording"] == watched["path"], "one recording of the host, whatever its sources"
+    assert [each.name for each in (out / "recordings").iterdir() if each.is_dir()] == [Path(watched["path"]).name]
     found = run_maps(results)
     assert found is not None
     assert found.notes == []
@@ -76,7 +77,14 @@ def test_the_block_layer_stands_beside_fio_on_one_scale(fio: str, tmp_path: Path
         assert own == logged["events"]["read"]
         assert layer == pytest.approx(own, abs=2), "every read reaches the device, once"
     assert cell.maps[1].group.high <= 64 << 20
-    (mark,) = Recording(out / logged["recording"]).marks()
+    recording = Recording(out / logged["recording"])
+    (mark,) = recording.marks()
+    assert mark["from_ns"] < logged["from_ns"] < logged["until_ns"] < mark["until_ns"]
+    asked = {name: query(recording, name, from_ns=logged["from_ns"], until_ns=logged["until_ns"] + 1) for name in ("io.ops", "app.ops")}
+    assert [each.source for each in asked.values()] == ["block", "fio"]
+    assert asked["app.ops"].total == logged["events"]["read"]
+    assert asked["io.ops"].total == pytest.approx(logged["events"]["read"], abs=2), "of the block layer alone"
+    assert query(recording, "app.ops").total == logged["events"]["read"]
     kinds: tuple[Y, ...] = ("latency", "offset")
     maps = {(seen, y): heat(Recording(out / place), y, from_ns=mark["from_ns"], until_ns=mark["until_ns"], source=seen, buckets=None)
             for seen, place in (("fio", logged["recording"]), ("block", watched["path"])) for y in kinds}

@@ -20,12 +20,13 @@ from ...errors import ResultsError
 from ..base.layout import GROWING, KINDS, MARKS, PROCESSES, Kind, hot_file, is_recording, remove_temporary, telling
 from ..base.lines import append_line
 from ..base.lock import LOCK, changed, take_lock, tell, told
-from ..base.loss_log import LossLog, damage
+from ..base.loss_log import LossLog, damage, noted
 from ..base.metadata import Begun, ClockKind, Facts, read_facts
 from ..base.schema import schema_of
 from ..base.sessions import Sessions
 from ..segments.hot import HotLog, last_ns, read_hot
-from ..segments.segments import write_segment
+from ..segments.segments import sealed_facts, write_segment
+from .moving import move_segments
 from .recovery import highest_number, note_damage, recover
 from .retention import Retention, drop_label, finish_dropping
 
@@ -89,6 +90,7 @@ class RecordingWriter:
         self._retention = Retention(directory, self._shrinks)
         self._sessions = Sessions(facts)
         self._untold = False
+        self._taken: dict[str, int] = {}
 
     @classmethod
     def create(cls, path: Path, *, host: str, clock: ClockKind, origin: Mapping[str, Any], sources: Mapping[str, Any] | None = None,
@@ -173,6 +175,37 @@ class RecordingWriter:
             number = self._take_number()
             write_segment(self.directory, number, events, (), {}, label)
             return number
+
+    def take_in(self, origin: Path, label: str, from_ns: int, until_ns: int) -> int:
+        """Take the segments of another recording, written under a label, into this one; what was here under that label goes. Returns
+        how many there were.
+
+        Its sources tell of the time from `from_ns` to `until_ns` alone: outside of such times they have gaps. ResultsError where the disk
+        refuses: nothing of it is here then.
+        """
+        with self._guard:
+            about, losses = read_facts(origin).sources, noted(origin).lines
+            # numbers follow the order in which segments are sealed
+            self._seal_all()
+            before = [each for _, _, each in sealed_facts(self.directory, "events", self.facts.dropped_through)
+                      if each.get("label") == label]
+            for source, first, until in [(source, each["first_ns"], each["last_ns"] + 1) for each in before for source in each["sources"]]:
+                self.loss("gap", source, first, until, None, f"another attempt at {label} replaced this one")
+            self.drop(label)
+            try:
+                moved = move_segments(origin, self.directory, self._take_number)
+            except ResultsError:
+                # a part would be taken for all
+                with suppress(ResultsError):
+                    self.drop(label)
+                raise
+            for each in losses:
+                self.loss(each["kind"], each["source"], each["from_ns"], each["until_ns"], each["count"], each.get("words"))
+            for source, facts in about.items():
+                columns = {*facts.get("columns", ()), *self.facts.sources.get(source, {}).get("columns", ())}
+                self.describe(source, {**facts, "columns": sorted(columns)})
+                self._note_between(source, from_ns, until_ns)
+            return moved
 
     def describe(self, source: str, facts: Mapping[str, Any]) -> None:
         """What is known of a source, in `recording.json`."""
@@ -303,6 +336,18 @@ class RecordingWriter:
             self._since = min(self._since, self._system.monotonic())
             if self._sessions.reach(batch):
                 self._tell_facts()
+
+    def _note_between(self, source: str, from_ns: int, until_ns: int) -> None:
+        """A source that tells of single times told of one: it has a gap before, and another that begins now."""
+        session = self.facts.sessions[-1] if self.facts.sessions else None
+        if session is None:
+            return
+        words = f"{source} tells of runs alone"
+        last = max(session["from_ns"] or 0, self._taken.get(source, 0))
+        if last < from_ns:
+            self.loss("gap", source, last, from_ns, None, words)
+        self._taken[source] = max(last, until_ns)
+        self.loss("gap", source, self._taken[source], None, None, words)
 
     def _tell_lock(self, shrinks: str = "") -> None:
         """Tell readers, and the next writer, should this one be killed, until when it lived and how long its files were.

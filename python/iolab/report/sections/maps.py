@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...compare.axes import level_text
 from ...errors import IolabError
@@ -117,17 +117,24 @@ def _recorded(results: Source, notes: list[str]) -> list[Recorded]:
         own: tuple[int, int] | None = None
         if "recording" in logged:
             path = _inside(_home(results, run), logged["recording"])
-            own = span(path, str(logged.get("label")))
+            own = _told(logged) or span(path, str(logged.get("label")))
             if own is not None:
                 found.append(Recorded(place, run, "fio", path, *own))
         watched = run.plan.extra.get("recording")
         if isinstance(watched, dict) and "path" in watched:
             path = _inside(_home(results, run), watched["path"])
             marked = span(path, str(watched.get("mark")))
-            when = _ahead(own or run.plan.window, watched.get("ahead_ns")) or marked
+            same = "recording" in logged and _inside(_home(results, run), logged["recording"]) == path
+            when = (own if same else None) or _ahead(own or run.plan.window, watched.get("ahead_ns")) or marked
             if marked is not None and when is not None:
                 found.append(Recorded(place, run, "block", path, *when))
     return found
+
+
+def _told(logged: Mapping[str, Any]) -> tuple[int, int] | None:
+    """The span of a run's I/Os in their recording; None where an older iolab did not tell it."""
+    first, until = logged.get("from_ns"), logged.get("until_ns")
+    return (first, until) if isinstance(first, int) and isinstance(until, int) else None
 
 
 def _ahead(window: tuple[int, int] | None, ahead_ns: object) -> tuple[int, int] | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...recording.base.layout import KINDS, Kind
 from ...recording.read.recording import Recording, Segment
-from ...recording.segments.segments import sealed_facts
+from ...recording.segments.segments import noted_segments, sealed_facts
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,14 @@ class Sealed:
 
 
 def sealed_after(recording: Recording, through: int) -> list[tuple[Sealed | None, Sealed]]:
-    """(the one before, None where it is gone; the segment) of segments beyond the number `through`, ascending, without damaged files."""
+    """(the one before that belongs to no run, None where it is gone; the segment) of segments beyond the number `through`, ascending,
+    without damaged files."""
     found: dict[Kind, dict[int, Segment]] = {}
-    after = max(recording.facts.dropped_through, through - 2)
+    before_it, noted = through, noted_segments(recording.path)
+    # what belongs to a run may stand between two readings of counters
+    while noted.get(before_it, {}).get("label") is not None:
+        before_it -= 1
+    after = max(recording.facts.dropped_through, before_it - 2)
     for kind in KINDS:
         found[kind] = {
             number: Segment(number, path, "sealed", each["first_ns"], each["last_ns"],
@@ -62,5 +67,5 @@ def sealed_after(recording: Recording, through: int) -> list[tuple[Sealed | None
         sealed = Sealed(number, found["events"].get(number), found["samples"].get(number))
         if number > through:
             pairs.append((before, sealed))
-        before = sealed
+        before = before if sealed.labelled else sealed
     return pairs
