@@ -97,7 +97,7 @@ def test_the_recorder_takes_them_up(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     with recording_itself(path):
         until(lambda: not limits(path, capsys)["pending"], "the keeper to begin")
-        limits(path, capsys, "--bytes", "1")
+        limits(path, capsys, "--bytes", "1B")
         until(lambda: not limits(path, capsys)["pending"], "the limits to be taken up")
         until(lambda: suspended() == 3, "all to be suspended, one after the other")
         capsys.readouterr()
