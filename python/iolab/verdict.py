@@ -60,8 +60,8 @@ class Verdict:
 
     @classmethod
     def of(cls, reasons: Iterable[Reason], *, judged: bool = True) -> Verdict:
-        """The verdict of these reasons; `judged=False` starts from UNJUDGED (a published table)."""
-        listed = tuple(reasons)
+        """The verdict of these reasons, the worst first; `judged=False` starts from UNJUDGED (a published table)."""
+        listed = tuple(sorted(reasons, key=lambda reason: -reason.level.rank))
         levels = [reason.level for reason in listed] + [Level.OK if judged else Level.UNJUDGED]
         return cls(max(levels, key=lambda level: level.rank), listed)
 

@@ -25,7 +25,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 failed = (variant, repetition, jobs) == ("project", 2, 4)
                 stalled = (variant, repetition, jobs) == ("master", 1, 1)
                 iops = rate * jobs * (1 + repetition / 100 + (jobs if variant == "project" else 0) * repetition**2 / 5000)
-                (run_dir / "fio.json").write_text(output(job(jobs=jobs, iops=iops, error=28 if failed else 0)))
+                (run_dir / "fio.json").write_text(
+                    output(job(jobs=jobs, iops=iops, error=28 if failed else 0), ioengine="psync", numjobs=str(jobs)))
                 moved = [(800.0, 50.0)] * 5 + [(0.0 if stalled else 800.0, 50.0)] * 5
                 (run_dir / "iostat-sdb.txt").write_text(iostat(moved))
     layout = "{variant}/rep{repetition:int}/fio-{numjobs:int}-jobs"

@@ -106,9 +106,10 @@ class Engine:
         self._connection: duckdb.DuckDBPyConnection = duckdb.connect(":memory:", config={
             "threads": threads, "memory_limit": MEMORY, "temp_directory": "", "autoinstall_known_extensions": False,
             "autoload_known_extensions": False, "preserve_insertion_order": False})
-        # it would be drawn among the data; in a notebook without ipywidgets DuckDB refuses to have it set, even to what it is
-        if self._connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+        try:  # it would be drawn among the data
             self._connection.execute("SET enable_progress_bar = false")
+        except duckdb.InvalidInputException:  # in a notebook without ipywidgets DuckDB refuses to have it set, even to what it is
+            self._connection.execute(f"SET progress_bar_time = {2**31 - 1}")
         self._connection.execute("SET lock_configuration = true")
         self._halt = HALT.get()
         if self._halt is not None and not self._halt.begin(self._connection):
