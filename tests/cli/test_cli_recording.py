@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,19 @@ def test_imported_and_shown(log: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert told["percentiles"]["fio"] == of_trace["percentiles"]
     assert told["latency_by_op"]["fio"] == of_trace["latency_by"]["op"]
     assert told["ops"] == of_trace["ops"]
+
+
+def test_events_of_several_sources_are_no_sum_of_ios(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the block layer and fio both saw is not told as twice as many I/Os."""
+    with RecordingWriter.create(tmp_path / "r", host="box", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+        for source in ("block", "fio"):
+            writer.append_events(events(100, source=source))
+    out, _ = done(capsys, "show", tmp_path / "r")
+    assert "I/Os" not in out.splitlines()[0]
+    assert re.search(r"recording of box, [\d ]+ events of 2 sources over", out)
+    assert "note      an I/O that several sources saw counts for each of them below" in out
+    alone, _ = done(capsys, "show", tmp_path / "r", "--format", "json")
+    assert set(json.loads(alone)["sources"]) == {"block", "fio"}
 
 
 def test_several_and_once_more(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,10 @@ def _lines(summary: RecordingSummary) -> list[str]:
     facts = summary.facts
     span = "" if summary.first_ns is None or summary.last_ns is None else f" over {quantity(summary.last_ns - summary.first_ns, 'ns')}"
     of_host = f" of {facts.host}" if facts.host else ""
-    lines = [f"{summary.path}: recording{of_host}, {ios(summary.events)}{span}"]
+    # several sources may have seen the same I/O
+    alone = len(summary.sources) < 2
+    held = ios(summary.events) if alone else f"{number(summary.events)} events of {len(summary.sources)} sources"
+    lines = [f"{summary.path}: recording{of_host}, {held}{span}"]
     if facts.clock == "realtime" and summary.first_ns is not None:
         lines.append(f"begins    {_when(summary.first_ns)}")
     lines += _reached(facts)
@@ -93,9 +96,11 @@ def _lines(summary: RecordingSummary) -> list[str]:
     if summary.samples:
         lines.append(f"samples   {number(summary.samples)}")
     lines += [f"imported  {each.get('file')}" for each in facts.origin.get("files", [])[:5] if isinstance(each, dict)]
-    for name, held in summary.names.items():
-        shown = ", ".join(f"{value} {number(count)}" for value, count in list(held.items())[:6])
-        more = summary.distinct[name] - len(list(held)[:6])
+    if not alone and summary.names:
+        lines.append("note      an I/O that several sources saw counts for each of them below")
+    for name, counts in summary.names.items():
+        shown = ", ".join(f"{value} {number(count)}" for value, count in list(counts.items())[:6])
+        more = summary.distinct[name] - len(list(counts)[:6])
         least = "at least " if name in summary.partial else ""
         lines.append(f"{name:9} {shown}{f' and {least}{number(more)} more' if more > 0 else ''}")
         if name == "process":
