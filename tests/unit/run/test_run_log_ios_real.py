@@ -28,6 +28,7 @@ from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.statistics.ask.query import heat
 from support.acting import Listener
+from support.probe import need_tracing
 from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.real
@@ -133,8 +134,12 @@ def test_steps_are_told_by_the_recordings_own_sums(fio: str, tmp_path: Path) -> 
     assert two.value("read.iops") == pytest.approx(600, rel=0.15)
 
 
-def test_kills_leave_each_run_once(fio: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a recorder"])
+def test_kills_leave_each_run_once(fio: str, tmp_path: Path, beside: bool) -> None:
     path = study(tmp_path, runtime="600ms", options='bs = "4k"\nioengine = "psync"', factors="iodepth = [1, 2, 3, 4]")
+    if beside:
+        need_tracing()
+        path.write_text('sources = ["counters"]\n' + path.read_text("utf-8"), "utf-8")
     out = tmp_path / "out"
     rng = random.Random(7)
     environment = {**os.environ, "PYTHONPATH": str(Path(iolab.__file__).parent.parent)}
@@ -158,6 +163,7 @@ def test_kills_leave_each_run_once(fio: str, tmp_path: Path) -> None:
     for run_dir in every:
         assert Counter(row["op"] for row in recorded(run_dir)) == {name: each.ios for name, each in fio_of(run_dir).items()}
         assert not (run_dir / "ios").exists()
+    assert len([each for each in (out / "recordings").iterdir() if each.is_dir()]) == 1, "one recording of the host"
     labels = [json.loads((run_dir / "log_ios.json").read_text())["label"] for run_dir in every]
     assert len(set(labels)) == 4
     total = sum(sum(segment.sources.values()) for segment in Recording(out / read_io_log(every[0])["recording"]).segments())
