@@ -8,6 +8,7 @@ pipe early (head, less) is no failure: 0.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import select
 import sys
@@ -98,6 +99,8 @@ def group(debug: bool) -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    # a command makes many objects that live until its end and few cycles: a collection each 700 objects costs up to 15 % of a report
+    gc.set_threshold(100_000)
     sys.exit(run(sys.argv[1:] if args is None else args))
 
 

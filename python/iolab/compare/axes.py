@@ -148,7 +148,8 @@ def _text_order(appearance: dict[object, float], foreign: bool) -> dict[object, 
 
 def key_of(run: Run, names: Sequence[str]) -> Key:
     """The run's levels of these factors."""
-    return tuple(run.factors.get(name) for name in names)
+    levels_of = run.factors
+    return tuple([levels_of.get(name) for name in names])
 
 
 def choose(runs: Sequence[Run], rows: Sequence[str] | None, cols: Sequence[str] | None, tables: Sequence[str] | None,

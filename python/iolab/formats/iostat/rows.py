@@ -54,15 +54,18 @@ def layout_of(line: str) -> int | None:
 
 def has_rows(text: str) -> bool:
     """Whether a text has a whole row of -x, or most of its lines are rows without -x."""
-    lines = [line for line in text.split("\n") if line.strip()]
-    return any(layout_of(line) for line in lines) or 2 * sum(_width(line, BASIC) is not None for line in lines) > len(lines)
+    lines = text.split("\n")
+    if any(layout_of(line) for line in lines):
+        return True
+    lines = [line for line in lines if line.strip()]
+    return 2 * sum(_width(line, BASIC) is not None for line in lines) > len(lines)
 
 
 def _width(line: str, layouts: Iterable[int]) -> int | None:
     fields = line.split()
     if len(fields) not in layouts or _is_number(fields[0]):
         return None
-    return len(fields) if all(_is_number(field) for field in fields[1:]) else None
+    return len(fields) if all(map(_is_number, fields[1:])) else None
 
 
 def read_rows(text: str, where: str) -> DeviceTable:
@@ -73,7 +76,8 @@ def read_rows(text: str, where: str) -> DeviceTable:
 
     Raises FormatError when no row has a known number of fields.
     """
-    text = _COMMA.sub(".", text)
+    if "," in text:
+        text = _COMMA.sub(".", text)
     found = _one_device(text)
     damaged: list[tuple[int, str]] = []
     if found is None:
@@ -109,7 +113,7 @@ def _one_device(text: str) -> tuple[int, dict[str, Floats]] | None:
         return None
     del tokens[::width]
     try:
-        values = np.array([float(token) for token in tokens]).reshape(lines, width - 1)
+        values = np.array(list(map(float, tokens))).reshape(lines, width - 1)
     except ValueError:
         return None
     return (width, {device: values}) if np.isfinite(values).all() else None
@@ -143,6 +147,7 @@ def _is_whole(field: str) -> bool:
 
 def _is_number(field: str) -> bool:
     try:
-        return math.isfinite(float(_COMMA.sub(".", field)))
+        return math.isfinite(float(field))
     except ValueError:
-        return False
+        dotted = _COMMA.sub(".", field)
+        return dotted != field and _is_number(dotted)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -86,10 +85,12 @@ def _await(devices: Mapping[str, DeviceSamples]) -> float | None:
         pairs = [("read.await", "read.iops"), ("write.await", "write.iops")]
         if not all(name in columns for pair in pairs for name in pair):
             return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
+        with np.errstate(all="ignore"):
             for latency, rate in pairs:
-                known = np.isfinite(columns[latency]) & np.isfinite(columns[rate])
-                waited += float(np.sum(columns[latency][known] * columns[rate][known]))
-                ios += float(np.sum(columns[rate][known]))
+                spent, done = columns[latency], columns[rate]
+                known = np.isfinite(spent) & np.isfinite(done)
+                if not known.all():
+                    spent, done = spent[known], done[known]
+                waited += float((spent * done).sum())
+                ios += float(done.sum())
     return waited / ios if ios > 0 else None
