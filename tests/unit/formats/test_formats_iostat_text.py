@@ -161,6 +161,13 @@ ROWS = {12: "sda 0.00 0.00 100.00 200.00 {r} {w} 26.67 1.20 4.00 1.33 40.00\n",
 
 
 @pytest.mark.parametrize("width", list(LAYOUTS))
+def test_rows_without_a_header_may_have_decimal_commas(width: int) -> None:
+    row = ROWS[width].format(r="800.00", w="3200.00")
+    points, commas = (read(text * 3).devices["sda"].columns for text in (row, row.replace(".", ",")))
+    assert {name: values.tolist() for name, values in commas.items()} == {name: values.tolist() for name, values in points.items()}
+
+
+@pytest.mark.parametrize("width", list(LAYOUTS))
 @pytest.mark.parametrize(("r", "w"), [("800.00", "3200.00"), ("1600.00", "6400.00"), ("0.78", "3.12")],
                          ids=["kB", "sectors", "MB"])
 def test_rows_without_header_are_told_by_their_number_and_sizes(width: int, r: str, w: str) -> None:
