@@ -166,6 +166,7 @@ def cut(path: Path) -> None:
     say(path, {"word": "cut"}, timeout=PATIENCE)
 
 
+@pytest.mark.slow
 def test_on_a_recording_that_is_being_made(recording: Callable[..., tuple[Path, subprocess.Popen[str]]],
                                            capsys: pytest.CaptureFixture[str]) -> None:
     path, child = recording()
@@ -193,6 +194,7 @@ def test_on_a_recording_that_is_being_made(recording: Callable[..., tuple[Path, 
     assert sum(sum(table["amount"].to_pylist()) for table in kept) == recorded > 0
 
 
+@pytest.mark.slow
 def test_none_is_kept_where_none_is_wanted(recording: Callable[..., tuple[Path, subprocess.Popen[str]]],
                                            capsys: pytest.CaptureFixture[str]) -> None:
     path, child = recording("--statistic", "none")
@@ -205,6 +207,7 @@ def test_none_is_kept_where_none_is_wanted(recording: Callable[..., tuple[Path, 
     assert listed(path, capsys)["io.ops"]["segments"] == 1
 
 
+@pytest.mark.slow
 def test_a_recorder_that_is_killed_loses_nothing_that_was_sealed(recording: Callable[..., tuple[Path, subprocess.Popen[str]]],
                                                                  capsys: pytest.CaptureFixture[str]) -> None:
     path, child = recording("--statistic", "io.ops[op]")

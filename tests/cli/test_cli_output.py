@@ -92,6 +92,7 @@ def test_a_matrix_of_two_metrics(results: Path, capsys: pytest.CaptureFixture[st
     assert "project" in text
 
 
+@pytest.mark.slow
 def test_charts_come_with_their_numbers(results: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     text_of(capsys, "report", str(results), "--charts", str(tmp_path / "charts"), "--format", "svg")
     pictures = sorted(path.stem for path in (tmp_path / "charts").glob("*.svg"))

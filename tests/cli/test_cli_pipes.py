@@ -36,6 +36,7 @@ def into_nothing(*words: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [
     ("--help",), ("--version",), ("query", "--help"), ("query", "{}", "io.ops"), ("query", "{}", "io.ops[process]", "--format", "csv"),
     ("query", "{}", "io.ops[latency]", "--format", "json"), ("query", "{}", "io.ops", "--follow"), ("show", "{}"),

@@ -133,6 +133,7 @@ def test_standard_input(trace: Path) -> None:
     assert made.stderr == ""
 
 
+@pytest.mark.slow
 def test_heatmaps_of_a_recording(trace: Path, recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "rec: 11 000 I/Os over 10 s" in done(capsys, "heatmap", recording)
     assert "rec: 1 000 I/Os over" in done(capsys, "heatmap", recording, "--where", "op=write", "--y", "size")

@@ -96,6 +96,7 @@ def test_several_and_once_more(log: Path, tmp_path: Path, capsys: pytest.Capture
     assert {name: each["events"] for name, each in told["sources"].items()} == {"fio": 2000, "csv": 2}
 
 
+@pytest.mark.slow
 def test_standard_input(log: Path, tmp_path: Path) -> None:
     def iolab(*args: object) -> str:
         command = [sys.executable, "-m", "iolab.cli", *map(str, args)]

@@ -96,6 +96,7 @@ def test_counters_in_every_style(counters: Path, capsys: pytest.CaptureFixture[s
     assert "10 readings over 15 s" in done(capsys, "query", counters, "io.utilization[utilization]", "--interval", "5s")
 
 
+@pytest.mark.slow
 def test_who(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = done(capsys, "query", trace, "io.ops[latency]", "--who", "1ms..1s", "--to", "0.5s")
     assert "t.csv: io.ops[latency]: 50 I/Os within 1ms..1s, 950 I/Os outside" in out

@@ -77,6 +77,7 @@ def hostile(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_names_of_others_are_spelt_on_a_terminal(hostile: Path) -> None:
     rec, results, trace = (str(hostile / name) for name in ("rec", "results", f"{EVIL}.csv"))
     asked = [["query", rec, "io.ops", "--source", EVIL], ["query", rec, "io.ops[process]"], ["query", rec, "io.ops", "--source", "zz"],
@@ -124,6 +125,7 @@ def test_what_people_read_and_json_are_spelt_in_a_pipe_as_well(hostile: Path, ca
         assert (SPELT_JSON if "json" in words else SPELT) in out.replace("\\\\", "\\"), words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["svg", "png"])
 def test_names_of_others_don_t_end_the_library_that_draws_charts(style: str, hostile: Path) -> None:
     ended = subprocess.run([sys.executable, "-m", "iolab.cli", "report", str(hostile / "results"), "--charts", str(hostile / "charts"),

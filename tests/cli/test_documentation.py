@@ -33,6 +33,7 @@ def shown_matches(shown: list[str], seen: list[str]) -> bool:
     return re.fullmatch(pattern, "".join(f"{line.rstrip()}\n" for line in seen)) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
 def test_documented_commands_do_what_the_page_says(page: Path, tmp_path: Path) -> None:
     (tmp_path / "studies").symlink_to(ROOT / "studies")

@@ -73,6 +73,7 @@ def names(recording: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_statistic_is_the_same_in_both(recording: Path, service: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
     asked = names(recording)
     assert len(asked) > 100

@@ -106,6 +106,7 @@ def test_a_short_command_yields_words_and_exit_code(host: Host) -> None:
     assert host.run([python_of(host), "-c", code + "; exit(3)"]).exit_code == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [
     lambda host, path: host.run(["no-such-program-anywhere"]),
     lambda host, path: host.start(["no-such-program-anywhere"], cwd=path, stdout=path / "o", stderr=path / "e")])
@@ -114,6 +115,7 @@ def test_what_cannot_start_is_a_run_error(host: Host, tmp_path: Path, how: Calla
         how(host, tmp_path)
 
 
+@pytest.mark.slow
 def test_waiting_ends_with_the_program_or_the_time(hosted: tuple[Host, Clock], tmp_path: Path) -> None:
     host, clock = hosted
     process = host.start(sleeper(host), cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
@@ -171,6 +173,7 @@ def test_directories_are_made_once_and_removed_whole(host: Host, place: str) -> 
     host.remove_tree(f"{place}/made")  # gone already: nothing happens
 
 
+@pytest.mark.slow
 def test_links_are_followed(host: Host, place: str) -> None:
     if isinstance(host, FakeHost):
         host.links[f"{place}/link"] = f"{place}/real"
@@ -253,12 +256,14 @@ def test_a_leftover_without_a_record_is_ended_by_all_of_its_marks(host: Host, tm
             process.end()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("marks", [(), ("",), ("RESULTS",), ("RESULTS=",), ("RESULTS=/a", "=x")])
 def test_marks_that_any_process_may_carry_are_refused(host: Host, marks: Sequence[str]) -> None:
     with pytest.raises(ValueError, match="can't be told by"):
         host.end_marked(marks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["local", "ssh"])
 def test_what_came_of_a_leftover_without_a_record_goes_with_it(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
     """The leader is gone, its child leads a session of its own, hears no SIGTERM and forks once more when it gets one."""

@@ -101,6 +101,7 @@ def test_a_run_of_ten_seconds_is_covered(kind: str, host: FakeHost, tmp_path: Pa
     assert lengths(registry.load("format", name)().read(file.read_bytes(), file.name)) == {10}
 
 
+@pytest.mark.slow
 def test_a_torn_file_is_read_as_far_as_it_goes_or_refused(kind: str, host: FakeHost, tmp_path: Path) -> None:
     source = make(kind, host, "sda")
     source.start(tmp_path)

@@ -9,11 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 DIFF = re.compile(r"^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ADDED = re.compile(r"^\+\+\+ (tests/\S+)$", re.MULTILINE)
 CONTRACTS = ("formats", "gates", "sources")
 
 
+@pytest.mark.slow
 def test_what_the_diffs_add_works(root: Path, tmp_path: Path) -> None:
     diffs = DIFF.findall((root / "CONTRIBUTING.md").read_text())
     assert len(diffs) == 4

@@ -40,6 +40,7 @@ def results(tmp_path: Path) -> Path:
     return tmp_path / "published"
 
 
+@pytest.mark.slow
 def test_only_parts_are_made_anew_and_again_the_same(results: Path, tmp_path: Path) -> None:
     page, images = tmp_path / "page.md", tmp_path / "images"
     images.mkdir()

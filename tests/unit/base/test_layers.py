@@ -62,6 +62,7 @@ def imports(root: Path, path: Path) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_groups_import_only_what_stands_left_of_them(root: Path) -> None:
     wrong = []
     for path in modules(root):
@@ -101,6 +102,7 @@ def rooms(path: Path, package: Path) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_only_cli_prints_and_exits(root: Path) -> None:
     wrong = []
     for path in modules(root):

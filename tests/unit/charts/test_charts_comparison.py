@@ -286,6 +286,7 @@ ODD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("metric", ["write.iops", "device.util", "homemade"])
 def test_odd_data_make_valid_charts_that_render(name: str, metric: str) -> None:
@@ -314,6 +315,7 @@ def test_a_specification_has_no_colour_of_its_own(make) -> None:
     assert not [word for word in words(chart.spec) if word.startswith("#")]
 
 
+@pytest.mark.slow
 def test_many_panels_stay_side_by_side_and_last_rows_keep_an_axis() -> None:
     chart = over_load(repeated(2, disks=(1, 2, 3, 4, 5)))
     validate(chart)

@@ -23,6 +23,7 @@ from iolab.results.evidence.model import Histogram, Series
 from iolab.stats.knee import KneeEstimate
 
 
+@pytest.mark.slow
 def test_hockey_stick_labels_loads_and_rings_knees() -> None:
     found = curves(runs_of(saturating()))
     chart = hockey_stick(found)
@@ -163,6 +164,7 @@ def panel(chart, number: int = 0) -> list[dict[str, object]]:
     return chart.spec["datasets"][f"panel{number}"]
 
 
+@pytest.mark.slow
 def test_series_share_time_and_are_divided_by_unit() -> None:
     chart = series([one("write.iops", "1/s", [5, 6, 7]), one("write.bw", "B/s", [5, 6, 7]),
                     one("device.util[sda]", "1", [0.5, 0.6, 0.7]), one("device.util[sdb]", "1", [0.1, 0.2, 0.3])])
@@ -197,6 +199,7 @@ def test_missing_seconds_are_gaps_too_and_stalls_are_zero_not_gaps() -> None:
     assert [row["y"] for row in panel(chart)][1:4] == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_what_was_done_meanwhile_is_a_rule_with_its_name_in_the_uppermost_panel() -> None:
     lines = [one("write.bw", "B/s", [5.0, 6.0, 7.0]), one("write.iops", "1/s", [1.0, 2.0, 3.0])]
     chart = series(lines, marked=[(2.5, "cache on"), (99.0, "after the end")])
@@ -218,6 +221,7 @@ def test_long_series_are_thinned_to_their_extremes_and_say_so() -> None:
     assert len(chart.rows) == 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [[], [one("x", "", [])], [one("x", "s", [math.nan])], [one("x", "s", [1.0])],
                                    [one("write.lat.mean", "s", [0.0, 0.001, 1.0])]])
 def test_odd_series_render(lines: list[Series]) -> None:
@@ -226,6 +230,7 @@ def test_odd_series_render(lines: list[Series]) -> None:
     assert "NaN" not in chart.svg()
 
 
+@pytest.mark.slow
 def test_a_reports_charts_are_built_in_time() -> None:
     runs = runs_of(saturating(4, disks=DISKS))
     assert len(runs) == 352

@@ -54,6 +54,7 @@ def test_whole_files_are_read(name: str) -> None:
     assert accepted(SAMPLES[name], name) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(SAMPLES))
 @settings(deadline=None)
 @given(data=st.data())
@@ -62,6 +63,7 @@ def test_a_cut_file_is_read_or_refused(name: str, data: st.DataObject) -> None:
     accepted(sample[: data.draw(st.integers(0, len(sample)))], name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(SAMPLES))
 @settings(deadline=None)
 @given(data=st.data())
@@ -73,6 +75,7 @@ def test_a_file_with_bytes_knocked_over_is_read_or_refused(name: str, data: st.D
     accepted(bytes(sample), name)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.binary(max_size=300) | st.text("{}[]\",:;%.\n @#-0123456789eEnaif fioDevice/sktr", max_size=300).map(str.encode))
 @example(b"\xff\xfe{")
@@ -95,6 +98,7 @@ def test_noise_is_read_or_refused_by_every_format(data: bytes) -> None:
 IN_TIME = [name for name in SAMPLES if name.endswith((".log", "rows.txt", "illumos.txt")) or "-x." in name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_TIME)
 def test_whatever_a_cut_leaves_agrees_with_the_whole(name: str) -> None:
     """A cut may take values away, never change one."""

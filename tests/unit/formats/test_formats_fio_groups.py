@@ -135,6 +135,7 @@ def test_a_file_of_an_old_fio_by_its_numbers() -> None:
     assert found[0].assumptions
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 @pytest.mark.parametrize(("second", "expected"), [
     ("stonewall", [("a", 2), ("b", 1)]), ("new_group", [("a+b", 3)]), ("wait_for=a", [("a", 2), ("b", 1)]),

@@ -26,6 +26,7 @@ def files() -> Iterator[dict[str, bytes]]:
                if member.isfile() and (stream := archive.extractfile(member)) is not None}
 
 
+@pytest.mark.slow
 def test_every_file_is_told_and_read_in_under_a_second(files: dict[str, bytes]) -> None:
     fio = {name: data for name, data in files.items() if name.endswith("fio.json")}
     iostat = {name: data for name, data in files.items() if "iostat-" in name}

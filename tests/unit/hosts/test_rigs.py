@@ -211,6 +211,7 @@ def test_what_is_not_built_is_said(root: Path, capsys: pytest.CaptureFixture[str
     assert "iolab rig build openzfs" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_mirror_that_cannot_be_reached_is_said_before_anything_is_made(
         tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = "http://127.0.0.1:1/debian"

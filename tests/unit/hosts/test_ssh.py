@@ -84,6 +84,7 @@ def test_a_file_that_is_open_here_is_carried_over(host: SshHost) -> None:
     assert answer.stdout == "in memory\n"
 
 
+@pytest.mark.slow
 def test_a_lost_connection_fails_what_ran_and_ends_it_there(host: SshHost, far_side: SshOptions, tmp_path: Path) -> None:
     process = host.start(["sleep", "1000"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
     pid, started = process.pid, process.started
@@ -102,6 +103,7 @@ def test_a_lost_connection_fails_what_ran_and_ends_it_there(host: SshHost, far_s
     assert not Path(work_place(tmp_path)).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answered", [True, False])
 def test_what_a_far_end_that_hangs_leaves_running_is_ended_by_the_next_connection(
         far_side: SshOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answered: bool) -> None:
@@ -141,6 +143,7 @@ def test_what_a_far_end_that_hangs_leaves_running_is_ended_by_the_next_connectio
     nothing_is_left()
 
 
+@pytest.mark.slow
 def test_programs_end_with_a_killed_iolab(far_side: SshOptions, tmp_path: Path) -> None:
     """kill -9 of the process that holds the connection: its ssh goes with it, and the far end ends what it started."""
     child = os.fork()
@@ -179,6 +182,7 @@ def test_file_methods_of_a_host_out_of_reach_are_os_errors(tmp_path: Path, monke
     host.close()
 
 
+@pytest.mark.slow
 def test_the_far_clock_is_this_machines_within_the_uncertainty(host: SshHost) -> None:
     offset = host.clock.offset()
     assert abs(offset.nanoseconds) <= offset.uncertainty_ns + 1_000_000
@@ -191,6 +195,7 @@ def test_the_far_clock_is_this_machines_within_the_uncertainty(host: SshHost) ->
     assert facts["host"] == host.name
 
 
+@pytest.mark.slow
 def test_what_a_shell_prints_at_its_start_does_not_disturb(far_side: SshOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A login shell's start-up files may write; here a program that stands before ssh does."""
     stand_in(tmp_path, monkeypatch, "echo noise; echo more noise")
@@ -223,12 +228,14 @@ def test_a_program_is_kept_there_as_long_as_the_connection_lasts(host: SshHost) 
     assert not Path(path).exists()
 
 
+@pytest.mark.slow
 def test_a_program_that_arrives_otherwise_is_refused(host: SshHost) -> None:
     with pytest.raises(ValueError, match="other bytes arrived"):
         host.call("keep_program", b"x", base=mirror_root(), name="tool", digest="0" * 64)
     host.call("remove", path=f"{mirror_root()}/programs")
 
 
+@pytest.mark.slow
 def test_a_lost_connection_is_made_again_when_asked(host: SshHost, far_side: SshOptions) -> None:
     host.reach()
     pid, generation = host.far["pid"], host.generation
@@ -242,6 +249,7 @@ def test_a_lost_connection_is_made_again_when_asked(host: SshHost, far_side: Ssh
     assert host.far["machine"] == os.uname().machine
 
 
+@pytest.mark.slow
 def test_a_further_session_shares_the_connection(host: SshHost) -> None:
     answer = LocalHost().run(host.session("echo", "a b", "$HOME"))
     assert (answer.exit_code, answer.stdout) == (0, "a b $HOME\n")

@@ -107,6 +107,7 @@ def read_until(probe: Probe, kind: str, reader: FrameReader | None = None) -> li
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["", "welcome\\nto this machine\\n", "ioLb half a frame"])
 def test_what_a_shell_prints_is_no_frame(noise: str, host: FarFake, launcher: FarLauncher) -> None:
     host.noise = noise

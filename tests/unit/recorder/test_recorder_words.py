@@ -106,6 +106,7 @@ JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st
                     max_leaves=5)
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_any_words_in_whole_frames_end_the_probe_and_never_the_recorder(tmp_path_factory: pytest.TempPathFactory,

@@ -208,6 +208,7 @@ def test_statistics_of_disks(tmp_path: Path) -> None:
     assert sized.events == 50
 
 
+@pytest.mark.slow
 def test_the_script_asks_zpool_every_second(tmp_path: Path) -> None:
     place, programs = tmp_path / "kstat", tmp_path / "bin"
     (place / "tank").mkdir(parents=True)
@@ -235,6 +236,7 @@ esac
     assert all(after - before > 0.4 * SECOND for before, after in pairwise(sorted(times)))
 
 
+@pytest.mark.slow
 def test_a_machine_without_it_is_asked_once(tmp_path: Path) -> None:
     asked: list[int] = []
 

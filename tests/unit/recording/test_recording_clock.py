@@ -45,6 +45,7 @@ def test_a_clock_that_is_set_neither_seals_nor_drops(step: int, tmp_path: Path) 
     assert [(each["from_ns"], each["until_ns"]) for each in recording.facts.sessions] == [(START, START + 600 * SECOND)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [8 * HOUR, -8 * HOUR])
 def test_what_came_a_moment_ago_is_not_old_by_a_new_time(step: int, tmp_path: Path) -> None:
     clock = SetClock(START)

@@ -53,6 +53,7 @@ def check(recording: Recording, known: int) -> None:
     assert last == SECONDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [b"\xff" * 64, bytes(64), b"\x00\x01" * 4000])
 def test_what_stands_behind_damage_is_a_loss(tmp_path: Path, noise: bytes) -> None:
     writer, _, file = recorded(tmp_path / "r")

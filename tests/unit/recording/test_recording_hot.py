@@ -61,6 +61,7 @@ def test_a_slice_is_written_alone(tmp_path: Path) -> None:
     assert len(data) < whole.nbytes / 5
 
 
+@pytest.mark.slow
 def test_cut_at_every_place(tmp_path: Path) -> None:
     batches = [samples(2, start_ns=number) for number in range(2)]
     data, ends = written(tmp_path / "a", batches)
@@ -70,6 +71,7 @@ def test_cut_at_every_place(tmp_path: Path) -> None:
         assert whole_prefix(path, batches) == sum(end <= length for end in ends), f"{length} of {len(data)} bytes"
 
 
+@pytest.mark.slow
 def test_a_bit_flipped_at_every_place(tmp_path: Path) -> None:
     batches = [samples(2, start_ns=number) for number in range(2)]
     data, ends = written(tmp_path / "a", batches)

@@ -43,6 +43,7 @@ line = st.tuples(st.integers(0, 10**12), st.integers(0, 10**9), st.integers(0, 2
                  st.sampled_from(["", "/a", "/b c"]), st.sampled_from(["", "job"]))
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(lines=st.lists(line, min_size=1, max_size=60), rows=st.sampled_from([3, 10**6]))
 def test_every_event_in_every_column(tmp_path_factory: pytest.TempPathFactory, lines: list[tuple[object, ...]], rows: int) -> None:

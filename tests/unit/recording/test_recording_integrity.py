@@ -208,6 +208,7 @@ def test_a_path_is_data(recording: Path, tmp_path: Path, monkeypatch: pytest.Mon
             assert (found.total, found.notes) == (wanted.total, wanted.notes)
 
 
+@pytest.mark.slow
 def test_no_mutation_changes_an_answer_without_a_word(tmp_path: Path) -> None:
     found, wrong = run_all(tmp_path, 60, seed=int(os.environ.get("IOLAB_MUTATION_SEED", "1")))
     assert not wrong

@@ -29,6 +29,7 @@ def everything(recording: Recording, kind: layout.Kind = "events") -> list[tuple
     return rows_of(pa.concat_tables(parts)) if parts else []
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(tmp_path: Path) -> None:
     path, chance, kept = tmp_path / "r", random.Random(7), []
     for _ in range(6):

@@ -75,6 +75,7 @@ def test_a_loss_that_comes_with_an_earlier_time_is_a_line_of_its_own(tmp_path: P
     assert [first for first, *_ in parts_of(found[1])] == [START + 5 * SECOND, START + 12 * SECOND]
 
 
+@pytest.mark.slow
 def test_hours_are_few_lines_that_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each second, as system calls on files without names are noted."""
     parsed = 0
@@ -120,6 +121,7 @@ def test_what_is_old_is_told_by_the_hour_and_then_at_once(tmp_path: Path) -> Non
     assert [(each["count"], each["notes"]) for each in noted(kept).lines] == [(18_000, 18_000), (3600, 3600)]
 
 
+@pytest.mark.slow
 def test_a_writer_joins_by_what_retention_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss_log, "LEAST_BYTES", 20_000)
     clock = FakeClock(START)
@@ -155,6 +157,7 @@ def test_a_disk_that_refuses_to_join_costs_nothing(tmp_path: Path, monkeypatch: 
         assert Recording(tmp_path / "r").summary().unpaired == 200
 
 
+@pytest.mark.slow
 def test_columns_show_them_by_the_second_as_before(tmp_path: Path) -> None:
     clock = FakeClock(START)
     with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}, system=clock) as writer:

@@ -150,6 +150,7 @@ def grown(path: Path, *, anew: bool, **limits: int) -> tuple[dict[str, Any], lis
     return facts["dropped"], noted + sorted(f"{each.relative_to(path)} {each.stat().st_size}" for each in path.rglob("*.parquet"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [{"bytes": 20_000}, {"bytes": 1}, {"age_s": 50}, {"age_s": 30, "maps_age_s": 100},
                                     {"age_s": 20, "maps_bytes": 15_000}, {"bytes": 30_000, "maps_bytes": 0}, {"maps_age_s": 40}])
 def test_what_is_remembered_changes_nothing(limits: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,6 +101,7 @@ def test_facts_without_the_lines_of_segments(tmp_path: Path) -> None:
         assert len(recording.sample_segments()) == 3
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.floats(0, 1), noise=st.binary(min_size=1, max_size=40), cut=st.floats(0, 1), name=st.sampled_from(
     ["events/000001.parquet", "histograms/1s/io.latency/000001.parquet", "recording.json", "segments.jsonl", "marks.jsonl",

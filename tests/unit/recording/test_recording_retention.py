@@ -118,6 +118,7 @@ def mapped(path: Path) -> list[int]:
     return [each.number for each in Recording(path).maps("io.size")]
 
 
+@pytest.mark.slow
 def test_maps_stay_readable_when_lines_are_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "STALE", 2)
     with aging(tmp_path / "r", FakeClock(START), 15):

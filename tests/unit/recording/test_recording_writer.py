@@ -42,6 +42,7 @@ def everything(recording: Recording) -> pa.Table:
                              hot if hot is not None else EVENTS.empty_table()])
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(parts=st.lists(st.tuples(st.integers(1, 60), st.sampled_from(["block", "syscall"]), st.booleans()), min_size=1, max_size=6),
        cuts=st.sets(st.integers(0, 5)), closes=st.booleans(), stretch=st.sampled_from([7, 2**20]))
@@ -287,6 +288,7 @@ def test_a_batch_of_other_columns_is_refused(tmp_path: Path) -> None:
         writer.append_events(samples(3))
 
 
+@pytest.mark.slow
 def test_bytes_an_event(tmp_path: Path) -> None:
     """Random 8k at 50 thousand I/O a second, one latency, one process: at most 10 bytes each."""
     rows, chance = 1_000_000, np.random.default_rng(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -57,6 +58,7 @@ def test_rounding_of_what_is_not_finite() -> None:
     assert rounded(np.array([np.nan, np.inf, -np.inf, 0.0, 5.0])) == [None, None, None, 0, 5]
 
 
+@pytest.mark.slow
 @given(st.integers(1, 9000), st.integers(0, 8999))
 def test_thinning_keeps_the_peak_and_the_order(count: int, peak: int) -> None:
     values = np.zeros(count)

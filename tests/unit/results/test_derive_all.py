@@ -54,6 +54,7 @@ def test_side_by_side_as_one_after_the_other(items: list[Item], forks: bool, mon
     assert any(b"environment" in one for one in found), "the changed kernel is seen"
 
 
+@pytest.mark.slow
 def test_a_killed_process_costs_no_run(items: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deriving, "_may_fork", lambda: True)
     here, kill = os.getpid(), deriving.derive

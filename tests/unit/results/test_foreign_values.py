@@ -97,6 +97,7 @@ def compare(name: str, data: bytes, run_dir: Path) -> int:
     return compared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("archive", "files", "values"), [
     ("foreign-results.tar.xz", 129, 4800), ("zfsonlinux-6566-perf-v2.tar.xz", 440, 14_000)])
 def test_every_value_of_the_published_results(archive: str, files: int, values: int, tmp_path: Path) -> None:

@@ -348,6 +348,7 @@ def test_files_of_equal_names_are_told_apart(tmp_path: Path) -> None:
 # --- the archives of others
 
 
+@pytest.mark.slow
 def test_the_foreign_archive_whole(foreign_archive: Path, tmp_path: Path) -> None:
     found, results = _import(foreign_archive, tmp_path / "out")
     assert sum(map(len, found.files.values())) == 283
@@ -369,6 +370,7 @@ def test_the_foreign_archive_whole(foreign_archive: Path, tmp_path: Path) -> Non
     assert dict(again.files) == dict(found.files)
 
 
+@pytest.mark.slow
 def test_the_published_study_without_a_layout(zol_archive: Path, tmp_path: Path) -> None:
     found, results = _import(zol_archive, tmp_path / "out")
     assert found.layouts == ("{rate_submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs",)

@@ -143,6 +143,7 @@ def test_results_of_an_older_version_are_read_as_before(results: Path) -> None:
     assert (checked.findings, checked.unverified) == ((), 4 * 3 + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [OBSERVATIONS, SERIES, HISTOGRAMS, LIST])
 def test_a_cache_that_changed_is_made_anew(name: str, results: Path) -> None:
     before = Results(results)

@@ -131,6 +131,7 @@ def test_evidence_that_changed_is_told(results: Path, capfd: pytest.CaptureFixtu
     assert {result for _, result in counted} >= {"told"}
 
 
+@pytest.mark.slow
 def test_caches_that_changed_are_made_anew(results: Path, capfd: pytest.CaptureFixture[str]) -> None:
     answers(results, capfd)
     files = [results / name for name in (LIST, OBSERVATIONS, SERIES, HISTOGRAMS)]

@@ -21,6 +21,7 @@ def results(zol_archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Resu
     return Results(directory)
 
 
+@pytest.mark.slow
 def test_no_run_is_lost(results: Results) -> None:
     assert len(results.runs) == 352
     assert not [run.id for run in results.runs if run.verdict.level is Level.INVALID]

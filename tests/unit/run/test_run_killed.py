@@ -57,6 +57,7 @@ def _points(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> Iterator[i
         yield from count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 def test_a_death_at_any_durable_write_loses_at_most_the_run_in_flight(do: Do, study: Path, host: FakeHost, tmp_path: Path,
                                                                       monkeypatch: pytest.MonkeyPatch, after: bool) -> None:
@@ -83,6 +84,7 @@ def test_a_death_at_any_durable_write_loses_at_most_the_run_in_flight(do: Do, st
     assert at > 8
 
 
+@pytest.mark.slow
 def test_a_death_during_the_resume_itself_is_no_different(do: Do, host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = do(interrupts=stop_after(3, host))
     whole_first = names(out)

@@ -128,6 +128,7 @@ def hostile(tree: Path, tmp_path: Path) -> tuple[Path, Path]:
     return tree, marker
 
 
+@pytest.mark.slow
 def test_no_program_of_a_hostile_repository_runs(hostile: tuple[Path, Path]) -> None:
     tree, marker = hostile
     head = (tree / ".git" / "logs" / "HEAD").read_text().splitlines()[-1].split()[1]

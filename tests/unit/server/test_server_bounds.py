@@ -21,6 +21,7 @@ def answered(client: TestClient, path: str, **words: str) -> None:
         assert answer.json()["error"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rec", "t.csv"])
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_any_moment(name: str, moment: str, client: TestClient) -> None:

@@ -160,6 +160,7 @@ def aged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base / "aged"
 
 
+@pytest.mark.slow
 def test_it_reaches_back_to_what_is_kept(aged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = Store([aged])
     assert Recording(aged).span() != store.ends("aged")

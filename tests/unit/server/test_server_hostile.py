@@ -81,6 +81,7 @@ def test_paths_lead_nowhere_else(path: str, served: Served) -> None:
     assert raw(listener, f"GET {path} HTTP/1.1\r\n{head}".encode()).startswith(b"HTTP/1.1 404")
 
 
+@pytest.mark.slow
 def test_ten_thousand_requests_at_once(served: Served) -> None:
     """All sent before an answer is waited for: each is answered or refused, the memory for them is bounded, and then it goes on."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -133,6 +134,7 @@ def test_connections_without_a_request_take_no_place(served: Served) -> None:
             each.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"GET /absent HTTP/1.1\r\nHost: x\r\n\r\nGET / HT"])
 def test_a_head_that_does_not_come_is_not_waited_for(begun: bytes, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iolab.server.http.connections.HEAD_WITHIN", 0.5)
@@ -143,6 +145,7 @@ def test_a_head_that_does_not_come_is_not_waited_for(begun: bytes, served: Serve
             pass  # until it is closed
 
 
+@pytest.mark.slow
 def test_a_head_that_comes_in_pieces_is_waited_for_in_all(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Single bytes don't put the end off."""
     monkeypatch.setattr("iolab.server.http.connections.HEAD_WITHIN", 1.0)
@@ -193,6 +196,7 @@ for number in range(10_000):
 """Keeps 50 I/Os twenty times a second, and says so."""
 
 
+@pytest.mark.slow
 def test_a_recorder_does_not_notice(tmp_path: Path) -> None:
     """What is recorded while the service is pressed hard is all there, and so is what its askers get."""
     place = tmp_path / "rec"

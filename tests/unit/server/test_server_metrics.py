@@ -158,6 +158,7 @@ def test_text_and_protobuf_say_the_same(store: Store, client: TestClient) -> Non
     assert all(not any(number == 5 for number, _ in fields(dict(fields(each))[7])) for each in held["iolab_size_bytes"])
 
 
+@pytest.mark.slow
 def test_a_growing_recording_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "is_live", lambda store, name: True)
     writer = RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"})
@@ -185,6 +186,7 @@ def test_a_growing_recording_is_counted_once(tmp_path: Path, monkeypatch: pytest
     assert found["iolab_latency_nanoseconds_count", (("recording", "r"), ("statistic", "io.ops[latency]"))] == latency
 
 
+@pytest.mark.slow
 def test_all_of_a_scrape_is_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "is_live", lambda store, name: True)
     asked, second = metrics.query, 20

@@ -142,6 +142,7 @@ def prepared(desk: Desk, path: str) -> None:
             manage.add(place, ["io.ops[op]"], backfill=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("which", "mode"), [
     ("known", GenerationMode.POSITIVE), ("any", GenerationMode.POSITIVE), ("any", GenerationMode.NEGATIVE)])
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)

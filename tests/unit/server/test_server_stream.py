@@ -65,6 +65,7 @@ def growing(tmp_path: Path) -> Iterator[Path]:
     writer.close()
 
 
+@pytest.mark.slow
 def test_a_growing_recording_is_followed(growing: Path, served: Served) -> None:
     until(lambda: Recording(growing).span(), "the first events")
     listener = served(Store([growing]))
@@ -98,6 +99,7 @@ def test_what_the_stream_brings_is_what_is_asked(interval: str, served: Served) 
     assert answer["group"]["maps"][0]["overlays"] == []
 
 
+@pytest.mark.slow
 def test_what_is_at_rest_is_told_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "_QUIET", 1)
     listener = served()

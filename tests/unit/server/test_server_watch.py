@@ -79,6 +79,7 @@ def said(watch: Watch) -> list[tuple[str, str]]:
     return [(line.name, line.event) for line in watch.log.latest().lines]
 
 
+@pytest.mark.slow
 def test_what_grows_is_judged_second_by_second(growing: Growing, watch_of: Watched) -> None:
     watch = watch_of()
     watch.put("busy", Alert.model_validate(plain()))

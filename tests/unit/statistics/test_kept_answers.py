@@ -112,6 +112,7 @@ def test_a_sum_comes_from_what_tells_more_apart(whole: Recording, tmp_path: Path
         assert any("from what was kept" in note for note in kept.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [0, 3])
 @pytest.mark.parametrize(("y", "where"), [
     ("queue", ()), ("latency", ("process=fio",)), ("offset", ("file=/data/3,/data/4",)), ("size", ("latency>=1ms",))])
@@ -129,6 +130,7 @@ def test_a_plain_map_comes_from_what_was_kept_of_it(whole: Recording, tmp_path: 
             assert heat(old, y, where=parse_where(where), interval_ns=SECOND, **rest).events < kept.events  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_plain_map_of_system_calls(tmp_path: Path) -> None:
     """Their statistics are called `file`; with or without events, they are asked for as the source or as the only one."""
     path = tmp_path / "r"
@@ -155,6 +157,7 @@ def test_what_was_not_kept_stays_unknown(whole: Recording, tmp_path: Path) -> No
     assert any("no longer kept" in note for note in found.assumptions)
 
 
+@pytest.mark.slow
 def test_a_drill_down_of_three_levels_equals_what_was_kept_from_the_start(tmp_path: Path) -> None:
     """By process, of one its files, of one the latencies: asked of the events afterwards, and kept all the time."""
     levels = ["io.ops[process]", "io.ops[process=fio][file]", "io.ops[process=fio][file=/data/3][latency]"]
@@ -211,6 +214,7 @@ def test_default_maps_answer_what_they_know(whole: Recording, tmp_path: Path) ->
     assert found.grid == LogLinear(6)
 
 
+@pytest.mark.slow
 def test_what_is_hot_and_what_was_sealed_since_is_joined(tmp_path: Path) -> None:
     path = tmp_path / "r"
     make(path, [MAPS[0], NUMBERS[0]], segments=4)
@@ -245,6 +249,7 @@ def test_what_was_added_late_is_joined_with_the_events_before(tmp_path: Path) ->
     assert np.array_equal(kept.values, scanned.values)
 
 
+@pytest.mark.slow
 def test_longer_sums_answer_for_longer_columns(tmp_path: Path) -> None:
     """Two days, about two segments an hour; seconds are kept for a day only."""
     path = tmp_path / "r"

@@ -46,6 +46,7 @@ def grown(path: Path, minutes: int) -> list[int]:
     return counts
 
 
+@pytest.mark.slow
 def test_an_hour_under_way_is_in_few_files(tmp_path: Path) -> None:
     counts = grown(tmp_path, 45)
     # and one of the hour that is over
@@ -53,6 +54,7 @@ def test_an_hour_under_way_is_in_few_files(tmp_path: Path) -> None:
     assert min(counts[20:]) <= 2
 
 
+@pytest.mark.slow
 def test_where_rows_are_many_it_is_merged_seldom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "FEW_ROWS", 100)
     counts = grown(tmp_path, 25)

@@ -81,6 +81,7 @@ def test_damaged_definitions_and_state(tmp_path: Path, damage: bytes) -> None:
     assert manage.listed(path)[0]["state"] == "kept"
 
 
+@pytest.mark.slow
 def test_damaged_files_are_told(tmp_path: Path) -> None:
     path = tmp_path / "r"
     make(path, [NAME], segments=2)

@@ -78,6 +78,7 @@ def test_killed_at_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s
     assert not list(path.rglob("*.tmp"))
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(tmp_path: Path) -> None:
     path, chance = tmp_path / "r", random.Random(3)
     make(path, [], segments=8, seconds=10, step_s=1000, per_s=5)
@@ -160,6 +161,7 @@ def test_the_data_of_this_test_are_late_sometimes() -> None:
     assert (times[1:] < times[:-1]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [["kept.json"], ["keep.json"], ["keep.json", "kept.json"]])
 def test_what_was_kept_survives_what_says_so(tmp_path: Path, lost: list[str]) -> None:
     """Events are gone: what is kept is all that there is of them. Counters go on where they were."""

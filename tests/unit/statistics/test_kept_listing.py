@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from kept_data import HOUR, START, make
 
 from iolab.statistics.kept import manage
@@ -25,6 +26,7 @@ def test_one_that_is_made_of_what_was_sealed_before_says_so(tmp_path: Path) -> N
     assert {row["statistic"]: row["state"] for row in manage.resume(path)} == {NAME: "kept", "io.bytes": "waiting"}
 
 
+@pytest.mark.slow
 def test_what_was_let_go_of_is_no_longer_since_when(tmp_path: Path) -> None:
     path = tmp_path / "r"
     make(path, [NAME], segments=10, seconds=10, step_s=1800, per_s=5)

@@ -90,6 +90,7 @@ def test_a_pause_is_a_gap(tmp_path: Path) -> None:
     assert [each["state"] for each in manage.pause(path)] == ["paused", "paused"]
 
 
+@pytest.mark.slow
 def test_pruning_by_tier(tmp_path: Path) -> None:
     path = tmp_path / "r"
     make(path, [NAME], segments=10, seconds=10, step_s=1800, per_s=5)
@@ -196,6 +197,7 @@ def cells_after_first(counts: HeatCounts, first_ns: int) -> dict[tuple[int, int]
     return {place: count for place, count in cells.items() if place[0] > first_ns}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["io.utilization[device]", "io.utilization", "cpu.utilization[mode]", "cpu.utilization",
                                   "io.utilization[utilization]"])
 @pytest.mark.parametrize("interval", [1, 60, 3600])

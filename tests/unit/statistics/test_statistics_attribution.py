@@ -51,6 +51,7 @@ def by_hand(held: list[Event], box: Rectangle, field: str) -> dict[str, tuple[in
     return {value: (inside[value], outside[value]) for value in {**inside, **outside}}
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 @given(some.lists(events, min_size=1, max_size=60), rectangles())
 def test_it_is_a_count_by_hand(tmp_path_factory: pytest.TempPathFactory, held: list[Event], box: Rectangle) -> None:

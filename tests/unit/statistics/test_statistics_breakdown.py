@@ -27,6 +27,7 @@ def parts_of(recording: Recording, whole: HeatCounts, y: Any, weight: Any) -> di
     return {dimension.name: dict(dimension.parts) for dimension in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("y", "weight"), [("latency", "count"), ("offset", "time"), ("queue", "count")])
 def test_parts_add_up_to_the_map(tmp_path: Path, y: Any, weight: Any) -> None:
     with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}) as writer:
@@ -43,6 +44,7 @@ def test_parts_add_up_to_the_map(tmp_path: Path, y: Any, weight: Any) -> None:
         assert sum(part.events for part in parts.values()) == whole.events
 
 
+@pytest.mark.slow
 def test_what_comes_after_the_map_was_counted_is_in_no_part(tmp_path: Path) -> None:
     with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}) as writer:
         writer.append_events(events(300, 1, start_ns=START + SECOND))

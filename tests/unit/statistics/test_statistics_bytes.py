@@ -76,6 +76,7 @@ def total(opened: Any, name: str, **more: Any) -> int:
     return answer.total
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events, some.sampled_from(("latency", "offset", "size")), some.sampled_from(("", "[op=write]", "[latency>=1ms]")),
        some.sampled_from((SECOND, 300_000_000)), some.integers(1, 3), some.booleans())
@@ -96,6 +97,7 @@ def test_cells_are_the_bytes_of_their_ios(held: list[Event], y: str, condition: 
                 opened, f"io.bytes{condition}[{y}>=0{UNITS[y]}]", interval_ns=interval_ns)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events, some.integers(-SECOND, 10 * SECOND), some.integers(1, 15 * SECOND))
 def test_a_part_of_the_time_holds_the_bytes_of_that_part(held: list[Event], start: int, length: int) -> None:
@@ -165,6 +167,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return Recording(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [0, 2])
 @pytest.mark.parametrize("interval", [1, 60, 3600])
 @pytest.mark.parametrize("name", KEPT)

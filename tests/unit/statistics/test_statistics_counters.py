@@ -394,6 +394,7 @@ def test_what_is_available(tmp_path: Path) -> None:
 growths = some.lists(some.integers(0, 10**6), min_size=1, max_size=20)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None)
 @given(growths, some.integers(1, 7), some.data())
 def test_sums_of_columns_are_the_growth_of_the_counter(tmp_path_factory: pytest.TempPathFactory, growth: list[int], parts: int,

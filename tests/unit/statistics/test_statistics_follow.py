@@ -240,6 +240,7 @@ def test_a_source_that_is_quiet_is_zero(tmp_path: Path) -> None:
     assert said == []
 
 
+@pytest.mark.slow
 def test_lines_in_every_style(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 

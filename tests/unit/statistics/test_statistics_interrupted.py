@@ -20,7 +20,7 @@ from iolab.statistics.engine.engine import HALT, Engine, Halt, Halted
 ENDLESS = "SELECT count(*) AS n FROM range(1_000_000_000_000) a WHERE sin(a.range) > 2"
 CALLS: dict[str, Callable[[Engine], object]] = {
     "ask": lambda engine: engine.ask("SELECT 1"), "run": lambda engine: engine.run("SELECT 1"),
-    "stream": lambda engine: list(engine.stream("SELECT 1")), "files": lambda engine: engine.files("sealed", ["x.parquet"])}
+    "stream": lambda engine: list(engine.stream("SELECT 1")), "files": lambda engine: engine.files("sealed", [])}
 COUNTING = "Invalid Input Error: counting the rows of the object registered as 'hot' failed: KeyboardInterrupt: "
 
 
@@ -87,6 +87,7 @@ def interrupted(engine: Engine) -> None:
     time.sleep(60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_signal_within_a_long_statement(threads: int, tmp_path: Path) -> None:
     """Whichever of its threads works at it: where another one does, the one that asked only waits."""

@@ -274,9 +274,8 @@ def test_damage_is_told(tmp_path: Path) -> None:
     data = bytearray(segment.read_bytes())
     data[4:len(data) // 2] = bytes(len(data) // 2 - 4)
     segment.write_bytes(data)
-    with pytest.raises(IolabError, match=r"can't be read|no events") as error:
-        query(Recording(recording.path), "io.ops[process]")
-    assert str(recording.path) in str(error.value)
+    lost = query(Recording(recording.path), "io.ops[process]")
+    assert any("its checksum is not that of what was written" in note for note in lost.notes)  # type: ignore[union-attr]
     (tmp_path / "noise").write_bytes(bytes(range(256)) * 30)
     with pytest.raises(FormatError, match="noise"):
         query(Trace(tmp_path / "noise"), "io.ops[op]")
@@ -312,6 +311,7 @@ def test_the_engine_stays_within_its_bounds(tmp_path: Path, monkeypatch: pytest.
     assert not any(tmp_path.iterdir()), "nothing is spilled or kept"
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_over_a_stream(tmp_path: Path) -> None:
     import resource
 

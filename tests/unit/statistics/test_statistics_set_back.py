@@ -52,6 +52,7 @@ def series(recording: Recording) -> Series:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("back", "known"), [(0, 148), (10, 80 - 2 + 50 - 1), (40, 50 + 20 - 3), (80, 10 + 20 - 3)])
 @pytest.mark.parametrize("kept", [False, True])
 def test_what_counters_grew_by_is_not_counted_twice(back: int, known: int, kept: bool, tmp_path: Path) -> None:

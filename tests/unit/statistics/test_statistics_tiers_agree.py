@@ -58,6 +58,7 @@ def scanned(recording: Recording, y: Any, where: Any, interval_ns: int | None, w
     return heat_of(windows.whole, windows.kept, y, filters_of(where), free=False, weight=weight, scan=True, **asked)[0]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events, conditions, some.sampled_from(("latency", "offset", "size")), some.sampled_from((SECOND, 5 * SECOND, 300_000_000)),
        some.sampled_from(("count", "time")), some.sampled_from(((None, None), (0, 2**20), (100_000, None), (4096, 2**33))),
@@ -73,6 +74,7 @@ def test_the_straight_road_and_the_executor_agree(held: list[Event], where: Any,
         same(straight, scanned(recording, y, where, interval_ns, weight, low=ends[0], high=ends[1], buckets=buckets))
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events, conditions, some.integers(-SECOND, 30 * SECOND), some.integers(1, 40 * SECOND), some.sampled_from(("latency", "size")))
 def test_windows_are_cut_to_the_nanosecond(held: list[Event], where: Any, start: int, length: int, y: Any) -> None:

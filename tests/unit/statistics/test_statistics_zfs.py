@@ -24,6 +24,7 @@ NEW = {"hits": 160, "iohits": 10, "misses": 30, "demand_data_hits": 100, "demand
 OLD = {name: step for name, step in NEW.items() if "iohits" not in name}
 
 
+@pytest.mark.slow
 def test_accesses_by_result_access_and_kind(tmp_path: Path) -> None:
     recording = kept(tmp_path, {"arcstats": grown(NEW)})
     found = stack(recording, "arc.accesses[result]", (0, 2))
@@ -56,6 +57,7 @@ def test_no_access_has_no_ratio(tmp_path: Path) -> None:
     same(series(idle, "arc.accesses", (0, 2)).values, [0, 0])
 
 
+@pytest.mark.slow
 def test_sizes_are_levels_of_which_parts_make_the_whole(tmp_path: Path) -> None:
     held = {"data_size": 70, "metadata_size": 20, "hdr_size": 5, "l2_hdr_size": 5, "size": 100, "c": 120, "c_max": 200, "l2_asize": 900,
             "l2_size": 1000}

@@ -118,6 +118,7 @@ def test_a_confidence_out_of_range_is_refused(confidence: float) -> None:
         t_intervals([[0.1, 0.2]], confidence=confidence)
 
 
+@pytest.mark.slow
 @given(st.lists(PAIRS, min_size=1, max_size=8), st.randoms())
 def test_the_order_of_cells_and_of_pairs_does_not_matter(cells: list[list[float]], random) -> None:  # type: ignore[no-untyped-def]
     order = list(range(len(cells)))

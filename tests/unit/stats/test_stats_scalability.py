@@ -35,6 +35,7 @@ def test_what_follows_the_law_is_found_again(lam: float, sigma: float, kappa: fl
     assert found.peak_concurrency == pytest.approx(max(math.sqrt((1 - sigma) / kappa), 1), rel=1e-2)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_those_that_repeated_studies_show() -> None:
     random = np.random.default_rng(1)
     truth = law(LEVELS, 1000, 0.05, 1e-4)

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,6 +106,7 @@ def _leaves(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
             yield from _leaves(value, (*path, key))
 
 
+@pytest.mark.slow
 @given(tables)
 def test_every_key_that_tomllib_reads_is_found_on_a_line_that_names_it(document: dict[str, dict[str, str]]) -> None:
     text = "".join(f"[{name}]\n" + "".join(f"  {key} = {value} # x\n" for key, value in table.items())

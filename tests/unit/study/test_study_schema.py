@@ -22,6 +22,7 @@ def test_the_committed_schema_is_current(root: Path) -> None:
     assert committed == json_schema(), "stale: run `make generate`"
 
 
+@pytest.mark.slow
 def test_it_is_a_schema_and_is_written_as_a_file(tmp_path: Path) -> None:
     jsonschema.Draft202012Validator.check_schema(json_schema())
     main([str(tmp_path / "s.json")])
@@ -34,6 +35,7 @@ def _shipped(root: Path) -> list[Path]:
     return sorted((root / "studies").glob("*.toml"))
 
 
+@pytest.mark.slow
 def test_every_shipped_study_is_accepted_by_reader_and_schema(root: Path) -> None:
     assert _shipped(root)
     for path in _shipped(root):
@@ -41,6 +43,7 @@ def test_every_shipped_study_is_accepted_by_reader_and_schema(root: Path) -> Non
         jsonschema.validate(tomllib.loads(path.read_text("utf-8")), json_schema())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [
     "[studdy]\nname = 'x'\n", "[target]\nkind = 'directory'\npaht = '/x'\n", "[sources.diskstat]\n",
     "[sources.diskstats]\nevery = 1\n"])
@@ -75,6 +78,7 @@ def test_schema_accepts_sets_of_factors(tmp_path: Path) -> None:
     jsonschema.validate(tomllib.loads(path.read_text("utf-8")), json_schema())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["[hooks.cell]\nbefore = 'x'\n", "[[actions]]\nmark = 'x'\n", "[variants.third]\nsetup = 3\n"])
 def test_schema_and_reader_refuse_wrong_commands(tmp_path: Path, wrong: str) -> None:
     path = tmp_path / "s.toml"

@@ -15,6 +15,9 @@ DEPTH_FACTORS = ("iodepth", "io_depth", "queue_depth", "queuedepth", "qdepth", "
 _ONE = 1.1
 """Up to so many threads' runtime is one thread's: it takes a little longer than its I/Os."""
 
+_ALONE = 0.05
+"""Seconds a thread by which runtimes added up may differ from the longest times numjobs, where the entry has no thread of another job."""
+
 _TICK = 0.002
 """Seconds by which fio's runtimes, in whole milliseconds, may be too short."""
 
@@ -111,16 +114,17 @@ def _entry(job: FioJob, in_layout: int | None, alike: int) -> _Entry:
     if depth is None and job.deepest == 1:
         depth = 1
     limits = [2 * job.deepest - 1] if job.deepest is not None and job.deepest < _DEEPEST_CLASS else []
-    if asked is not None and (job.deepest is None or job.deepest <= asked) and _is_of_all(job, threads, most_threads):
+    if asked is not None and (job.deepest is None or job.deepest <= asked) and _is_of_all(job, most_threads):
         limits.append(asked)
     return _Entry(threads, depth or 1, most_threads, min(limits, default=None), has_threads, depth is not None and _agrees(job, depth))
 
 
-def _is_of_all(job: FioJob, threads: float, most_threads: float | None) -> bool:
+def _is_of_all(job: FioJob, most_threads: float | None) -> bool:
     """Whether an entry's options are those of all its threads: of several jobs in one entry fio echoes those of one."""
     if most_threads is None:
         return False
-    return most_threads <= _ONE or (job.options.get("numjobs") == f"{threads:.0f}" and abs(most_threads - threads) < 0.05 * threads)
+    echoed = job.options.get("numjobs", "")
+    return any(abs(most_threads - many) * _seconds(job) <= _ALONE * many for many in {1, int(echoed) if echoed.isdecimal() else 1})
 
 
 def _agrees(job: FioJob, depth: int) -> bool:
