@@ -137,11 +137,14 @@ def test_populations_of_a_mixed_load_are_told_apart(fio: str, tmp_path: Path) ->
     reads = totals(recording, "file.ops[op=read][process]")
     assert set(reads) == {"cached"}
     # who is slow: what takes as long as the device does is the writer that waits, by process and by file
-    slow, fast = (totals(recording, f"file.ops[latency{bound}][process]") for bound in (">=30us", "<10us"))
+    # how fast memory is differs from machine to machine: the reader's band is where nearly all of its calls are
+    band = next(us for us in (1, 2, 4, 8, 16, 32) if totals(recording, f"file.ops[latency<{us}us][process]").get("cached", 0)
+                > 0.95 * reads["cached"])
+    slow, fast = (totals(recording, f"file.ops[latency{bound}][process]") for bound in (">=30us", f"<{band}us"))
     inside, outside = (held.get("careful", 0) / sum(held.values()) for held in (slow, fast))
     device = totals(recording, "io.ops[op=write][process]")
     print(f"mixed load on ext4: {totals(recording, 'file.ops[process]')} system calls; of those of 30 us and more {100 * inside:.0f} % "
-          f"are the synchronous writer's, of those under 10 us {100 * outside:.1f} %; the device's: {device}")
+          f"are the synchronous writer's, of those under {band} us {100 * outside:.1f} %; the device's: {device}")
     assert inside > 0.5
     assert outside < 0.01
     assert device["careful"] > 0
