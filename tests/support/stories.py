@@ -72,6 +72,21 @@ def need_limits() -> None:
 
 
 @contextlib.contextmanager
+def awake() -> Iterator[None]:
+    """Keep processors out of deep idle states, whose end takes longer than a read of a disk in memory (the kernel's pm_qos_interface)."""
+    try:
+        held = os.open("/dev/cpu_dma_latency", os.O_WRONLY)
+    except OSError:
+        yield
+        return
+    try:
+        os.write(held, (0).to_bytes(4, "little"))
+        yield
+    finally:
+        os.close(held)
+
+
+@contextlib.contextmanager
 def played(story: str, tmp_path: Path, shorter: tuple[str, str] = ("", "")) -> Iterator[Path]:
     """A directory, in memory where that is to be had, in which the guide's commands were run. The test is left out where they can't be.
 
@@ -86,7 +101,7 @@ def played(story: str, tmp_path: Path, shorter: tuple[str, str] = ("", "")) -> I
         parts["load"] = parts["load"].replace(*shorter)
     script = "\n".join(["set -eu", "away() { set +e", ":", parts.get("away", ""), "}", "trap away EXIT", parts.get("make", ""),
                         parts["load"], parts.get("ask", "")])
-    with tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else tmp_path, prefix="iolab-") as name:
+    with awake(), tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else tmp_path, prefix="iolab-") as name:
         place = Path(name)
         process = subprocess.Popen(
             ["bash", "-c", script], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
