@@ -165,7 +165,15 @@ mod tests {
     #[test]
     fn different_names_have_different_texts() {
         let names: [&[u8]; 9] = [
-            b"a\xff", b"a\xfe", b"a\\xff", b"a\\x5cxff", b"a\\\xff", "a\u{fffd}".as_bytes(), b"\\x5", b"\\xFF", b"\xe2\x82",
+            b"a\xff",
+            b"a\xfe",
+            b"a\\xff",
+            b"a\\x5cxff",
+            b"a\\\xff",
+            "a\u{fffd}".as_bytes(),
+            b"\\x5",
+            b"\\xFF",
+            b"\xe2\x82",
         ];
         let texts: Vec<_> = names.iter().map(|name| text(name)).collect();
         assert_eq!(texts[0], "a\\xff");

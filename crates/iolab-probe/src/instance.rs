@@ -119,7 +119,7 @@ mod tests {
         for name in names {
             std::fs::create_dir_all(place.join("instances").join(name)).unwrap();
         }
-        assert_eq!(owned(&place).1, [alive.clone()]);
+        assert_eq!(owned(&place).1, std::slice::from_ref(&alive));
         let (mut removed, kept) = remove_stale(&place);
         removed.sort();
         let mut expected = dead.to_vec();
