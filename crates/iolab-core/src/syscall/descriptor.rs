@@ -278,6 +278,10 @@ impl Table {
         }
         // two are the caller's and the table's: with more, another number or a call under way moves the position too
         let alone = Rc::strong_count(nameless) <= 2 && !hidden && !busy;
+        if !alone {
+            // other numbers keep it, and what is read or written by this one moves them too, unseen from now on
+            nameless.state.borrow_mut().hidden = true;
+        }
         self.meet(number, &SeenDescriptor { alone, ..seen.clone() }, position.filter(|_| alone), objects);
     }
 
