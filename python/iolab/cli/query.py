@@ -32,9 +32,10 @@ LABELS = 48
 @click.option("--source", metavar="NAME", help="What answers: block, syscall, fio, diskstats... Default: by the statistic.")
 @click.option("--follow", is_flag=True, help="Of a recording that grows: a line for each --interval (1s) as it comes; Ctrl-C ends it.")
 @click.option("--who", "values", metavar="RANGE", help="Whose a map's I/Os are in these values (10ms..1s) and this time, against all else.")
+@click.option("--explain", is_flag=True, help="Print the plan instead of the answer: what is read, how much, and why not another.")
 @click.option("--columns", metavar="FIELDS", help="What the columns of a table hold: 'time:us,latency:ns,offset:bytes,-,op'.")
 def command(path: Path, statistic: str, start: str | None, end: str | None, interval: str | None, style: str, top: int | None,
-            source: str | None, follow: bool, values: str | None, columns: str | None) -> None:
+            source: str | None, follow: bool, values: str | None, explain: bool, columns: str | None) -> None:
     """Ask a trace or recording for a statistic: group.name[field=value]...[breakdown].
 
     \b
@@ -55,6 +56,9 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
     length = None if interval is None else parse_duration(interval)
     if length == 0:
         raise UsageError("an interval is longer than nothing", where="--interval", hint="such as 1s")
+    if explain and (follow or values is not None or style == "csv"):
+        raise UsageError(f"--explain stands beside {'--follow' if follow else '--who' if values is not None else '--format csv'}",
+                         hint="it says how one answer is found, as text or JSON: leave the other option out")
     if follow:
         from . import query_follow
 
@@ -65,6 +69,11 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
     from_ns, until_ns = span_of([opened], start, end)
     if values is not None:
         _who(opened, asked, values, (from_ns, until_ns), source, top, style)
+        return
+    if explain:
+        from . import query_explain
+
+        query_explain.explain(opened, asked, (from_ns, until_ns), length, _columns(style, asked.breakdown), source, style)
         return
     answer = query(opened, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=length, columns=_columns(style, asked.breakdown),
                    source=source)

@@ -6,7 +6,8 @@ A map of a trace whose conditions the native readers know goes straight through 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ...errors import UsageError
 from ...recording.base.conditions import Where
@@ -26,8 +27,9 @@ from ..language.intervals import check_interval
 from ..language.names import Filter, Statistic, parse
 from ..tiers import counters, over_time, segment_maps, trace_tier
 from ..tiers.field_support import lacking, told_by
-from ..tiers.heat import heat_of
-from .damage_notes import answered
+from ..tiers.heat import heat_of, maps_of
+from .damage_notes import again, answered
+from .plan import Coverage, Part, Plan, Question, Tier, plan
 from .unmatched import with_unmatched
 
 COLUMNS = 400
@@ -101,35 +103,167 @@ def query(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int
     return answered(events, ask)
 
 
+def explain(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int | None = None, until_ns: int | None = None,
+            interval_ns: int | None = None, columns: int = COLUMNS, source: str | None = None, kept: bool = True) -> Plan:
+    """The plan by which `query` answers; arguments as there. Nothing is counted for it."""
+    asked = parse(statistic) if isinstance(statistic, str) else statistic
+    check_interval(interval_ns)
+    question = Question(asked, (from_ns, until_ns), interval_ns, columns, source)
+    return again(lambda: plan(question, _tiers(events, kept)))
+
+
 def _answer(events: Trace | Recording, asked: Statistic, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,
             source: str | None, kept: bool) -> Answer:
-    if isinstance(events, Recording):
-        # not for traces: what it needs takes its time to load
-        from ..kept import answer
+    question = Question(asked, (from_ns, until_ns), interval_ns, columns, source)
+    return plan(question, _tiers(events, kept)).coverage.answer()
 
-        held = answer.answer(events, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns,
-                                source=source) if kept else None
-        if held is not None:
-            return held
-        samples = counters.counted(events, asked, source)
-        if samples is not None:
-            return counters.answer(samples, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns)
-    elif not asked.entry.sources:
-        raise UsageError(f"{asked.entry.name} comes of counters, and a trace has none", where=events.path,
-                         hint="iolab record counters keeps them")
-    quantized = next((y for y in QUANTIZED if y == asked.breakdown), None)
-    if quantized is not None:
-        return _heat(events, quantized, asked.filters, asked.entry, source, from_ns, until_ns, interval_ns, columns, None, None,
-                     None, asked.entry.weight)
+
+def _tiers(events: Trace | Recording, kept: bool) -> list[Tier]:
+    """What answers, the preferred first. `kept`: whether roll-ups may."""
     if isinstance(events, Trace):
-        return trace_tier.over_time(events, asked, source, (from_ns, until_ns), interval_ns, columns)
-    windows = Windows(events, asked.entry, source, from_ns, until_ns, interval_ns, columns)
-    window = windows.whole
-    files = _map_files(window, asked)
-    if files is None:
+        return [_TraceEvents(events)]
+    return [*([_RollUps(events)] if kept else []), _Counters(events), _SegmentMaps(events), _Events(events)]
+
+
+@dataclass(frozen=True)
+class _TraceEvents:
+    trace: Trace
+    name: str = "trace"
+
+    def covers(self, question: Question) -> Coverage | str:
+        asked = question.statistic
+        if not asked.entry.sources:
+            raise UsageError(f"{asked.entry.name} comes of counters, and a trace has none", where=self.trace.path,
+                             hint="iolab record counters keeps them")
+
+        def parts() -> list[Part]:
+            from .plan_parts import trace_parts
+
+            return trace_parts(Path(self.trace.path))
+
+        def answer() -> Answer:
+            y = _quantized(asked)
+            if y is not None:
+                return _heat(self.trace, y, asked.filters, asked.entry, question.source, *question.span, question.interval_ns,
+                             question.columns, None, None, None, asked.entry.weight)
+            return trace_tier.over_time(self.trace, asked, question.source, question.span, question.interval_ns, question.columns)
+
+        return Coverage(answer, parts)
+
+
+@dataclass(frozen=True)
+class _RollUps:
+    recording: Recording
+    name: str = "roll-ups"
+
+    def covers(self, question: Question) -> Coverage | str:
+        # not for traces: what it needs takes its time to load
+        from ..kept.answer import choose as choose_roll_ups
+
+        found = choose_roll_ups(self.recording, question.statistic, from_ns=question.span[0], until_ns=question.span[1],
+                                interval_ns=question.interval_ns, columns=question.columns, source=question.source)
+        if isinstance(found, str):
+            return found
+
+        def parts() -> list[Part]:
+            from .plan_parts import roll_up_parts
+
+            return roll_up_parts(found)
+
+        return Coverage(found.answer, parts, found.notes)
+
+
+@dataclass(frozen=True)
+class _Counters:
+    recording: Recording
+    name: str = "counters"
+
+    def covers(self, question: Question) -> Coverage | str:
+        asked, (from_ns, until_ns) = question.statistic, question.span
+        samples = counters.counted(self.recording, asked, question.source)
+        if samples is None:
+            return "no counters of this are asked" if asked.entry.counter is None else "events are preferred, or no samples are there"
+        counter = asked.entry.counter
+        assert counter is not None
+
+        def parts() -> list[Part]:
+            from .plan_parts import event_parts
+
+            return event_parts(window_of(samples, counter.source, from_ns, until_ns, question.interval_ns, question.columns))
+
+        return Coverage(lambda: counters.answer(samples, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=question.interval_ns,
+                                                columns=question.columns), parts)
+
+
+@dataclass(frozen=True)
+class _SegmentMaps:
+    recording: Recording
+    name: str = "segment maps"
+
+    def covers(self, question: Question) -> Coverage | str:
+        asked, y = question.statistic, _quantized(question.statistic)
+        windows = _windows(self.recording, question)
+        if y is None:
+            window, files = windows.whole, _map_files(windows.whole, asked)
+            if files is None:
+                return _why_no_maps(window, asked)
+        else:
+            maps = maps_of(windows.whole, y, asked.filters, free=question.interval_ns is None, buckets=None, weight=asked.entry.weight)
+            if isinstance(maps, str):
+                return maps
+            window, files = maps
+
+        def parts() -> list[Part]:
+            from .plan_parts import map_parts
+
+            return map_parts(window, files)
+
+        def answer() -> Answer:
+            if y is None:
+                return _over_time(windows, window, asked, files)
+            return _recording_heat(windows, y, asked.filters, asked.entry, question.interval_ns is None, None, None, None,
+                                   asked.entry.weight, (window, files))
+
+        coarse = ("events are scanned instead where finer buckets are due than the maps have",) if y == "offset" else ()
+        return Coverage(answer, parts, coarse)
+
+
+@dataclass(frozen=True)
+class _Events:
+    recording: Recording
+    name: str = "events"
+
+    def covers(self, question: Question) -> Coverage | str:
+        asked, y = question.statistic, _quantized(question.statistic)
+        windows = _windows(self.recording, question)
         window = windows.kept
+
+        def parts() -> list[Part]:
+            from .plan_parts import event_parts
+
+            return event_parts(window)
+
+        def answer() -> Answer:
+            if y is None:
+                return _over_time(windows, window, asked, None)
+            counts, _ = heat_of(windows.whole, window, y, asked.filters, free=False, low=None, high=None, buckets=None,
+                                weight=asked.entry.weight, scan=True)
+            return _with_notes(windows, window, asked.entry, asked.filters, counts)
+
+        return Coverage(answer, parts)
+
+
+def _quantized(asked: Statistic) -> Y | None:
+    return next((y for y in QUANTIZED if y == asked.breakdown), None)
+
+
+def _windows(recording: Recording, question: Question) -> Windows:
+    return Windows(recording, question.statistic.entry, question.source, *question.span, question.interval_ns, question.columns)
+
+
+def _over_time(windows: Windows, window: Window, asked: Statistic, files: segment_maps.MapFiles | None) -> Answer:
     conditions, bound = window.conditions(asked.filters)
-    with Engine(events.path) as engine:
+    with Engine(window.snap.place) as engine:
         found = []
         if files is None or window.snap.hot_of(window.source) is not None:
             attach(engine, window, sealed=files is None)
@@ -175,14 +309,32 @@ def _map_files(window: Window, asked: Statistic) -> segment_maps.MapFiles | None
     return files if files is not None and files.paths else None
 
 
+def _why_no_maps(window: Window, asked: Statistic) -> str:
+    """Why `_map_files` has none."""
+    if asked.entry.measure != "ops":
+        return "segment maps count I/Os, not bytes"
+    if asked.breakdown not in (None, *segment_maps.FIELDS):
+        return f"segment maps do not tell the {asked.breakdown}"
+    return segment_maps.refusal(window, asked.filters) or "no map of this time is there, or one is missing or damaged"
+
+
 def _heat(events: Trace | Recording, y: Y, filters: Sequence[Filter], entry: Entry | None, source: str | None, from_ns: int | None,
           until_ns: int | None, interval_ns: int | None, columns: int, low: int | None, high: int | None, buckets: int | None,
           weight: Weight) -> HeatCounts:
     if isinstance(events, Trace):
         return trace_tier.heat(events, y, filters, entry, source, (from_ns, until_ns), interval_ns, columns, low, high, buckets, weight)
     windows = Windows(events, entry, source, from_ns, until_ns, interval_ns, columns)
-    counts, window = heat_of(windows.whole, windows.kept, y, filters, free=interval_ns is None, low=low, high=high, buckets=buckets,
-                             weight=weight)
+    return _recording_heat(windows, y, filters, entry, interval_ns is None, low, high, buckets, weight, None)
+
+
+def _recording_heat(windows: Windows, y: Y, filters: Sequence[Filter], entry: Entry | None, free: bool, low: int | None, high: int | None,
+                    buckets: int | None, weight: Weight, maps: tuple[Window, segment_maps.MapFiles] | None) -> HeatCounts:
+    counts, window = heat_of(windows.whole, windows.kept, y, filters, free=free, low=low, high=high, buckets=buckets, weight=weight,
+                             maps=maps)
+    return _with_notes(windows, window, entry, filters, counts)
+
+
+def _with_notes(windows: Windows, window: Window, entry: Entry | None, filters: Sequence[Filter], counts: HeatCounts) -> HeatCounts:
     if entry is not None and entry.octaves and isinstance(counts.grid, LogLinear):
         counts = counts.coarser(steps=counts.grid.bits)
     return replace(counts, assumptions=(*windows.notes(window, *(each.field for each in filters)), *counts.assumptions))

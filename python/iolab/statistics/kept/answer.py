@@ -63,23 +63,66 @@ def _there(recording: Recording) -> Span | None:
     return first[0], max([last, *(until - 1 for _, until in sessions)])
 
 
+@dataclass(frozen=True)
+class RollUps:
+    """Roll-ups that answer a question, joined with what is not kept.
+
+    Attributes:
+        asked: the statistic. held: the kept statistic. tiers: whose sums fit. notes: on the answer.
+        window: widened to whole sums. there_ns: when the events or samples begin that are still there.
+    """
+
+    asked: Statistic
+    held: Held
+    tiers: tuple[Tier, ...]
+    window: Window
+    there_ns: int
+    notes: tuple[str, ...]
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether they are of counters."""
+        return is_counted(self.held.statistic, self.held.source)
+
+    def answer(self) -> Answer:
+        """The answer."""
+        if self.is_counted:
+            return answer_counters.answer(self.window, self.held, self.tiers, self.asked, self.there_ns, self.notes)
+        return answer_events.answer(self.window, self.held, self.tiers, self.asked, self.notes)
+
+    def remaining(self) -> list[Window]:
+        """Windows of the events or samples that are read as well."""
+        if self.is_counted:
+            return [self.window] if self.window.snap.bounds(self.held.source) else []
+        return [window for window, _ in answer_events.remaining(self.window, self.held)]
+
+
 def answer(recording: Recording, asked: Statistic, *, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,
            source: str | None) -> Answer | None:
     """The answer, None where the events themselves are to be asked; arguments as in `query.query`."""
+    found = choose(recording, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns, source=source)
+    return found.answer() if isinstance(found, RollUps) else None
+
+
+def choose(recording: Recording, asked: Statistic, *, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,
+           source: str | None) -> RollUps | str:
+    """The roll-ups that answer, or why none does; arguments as in `query.query`."""
     if not all((recording.path / name).is_file() for name in (DEFINITIONS, STATE)):
-        return None
+        return "the recording has no kept statistics"
     try:
         found = held_of(recording.path, asked, source)
-    except ResultsError:
-        return None  # `trouble` says so
+    except ResultsError as error:
+        return f"kept statistics can't be read: {error.message}"  # `trouble` says so
     dropped = recording.facts.dropped_through
-    if not found or not (dropped or any(not is_counted(each.statistic, each.source) for each in found)):
-        return None
+    if not found:
+        return "no kept statistic answers this"
+    if not (dropped or any(not is_counted(each.statistic, each.source) for each in found)):
+        return "all samples are there"
     events = snapshot(recording)
     samples = snapshot(recording, "samples")
     held = found[0] if source is not None else preferred(found, asked, events.sources, samples.sources)
     if held is None:
-        return None
+        return "the kept statistic is of another source"
     counted = is_counted(held.statistic, held.source)
     snap = samples if counted else events
     window = window_of(snap, held.source, from_ns, until_ns, interval_ns, columns, earlier=(held.first_ns, held.until_ns - 1))
@@ -89,18 +132,18 @@ def answer(recording: Recording, asked: Statistic, *, from_ns: int | None, until
     there = held.until_ns if bounds is None else bounds[0]
     gone = bool(dropped) and max(window.first_ns, held.first_ns) < there
     if not gone and held.lost(TIERS):
-        return None  # the events are there
-    if (not gone and (counted or not _many(window, held))) or (interval_ns is not None and interval_ns % SECOND):
-        return None
+        return "all events are there, and files of the kept statistic are damaged or missing"
+    if not gone and (counted or not _many(window, held)):
+        return f"all {'samples' if counted else 'events'} of this time are there{'' if counted else ', and few enough to scan'}"
+    if interval_ns is not None and interval_ns % SECOND:
+        return "columns are not whole seconds"
     if not counted and held.source in events.sources and _maps_do(window, asked):
-        return None
+        return "segment maps answer this on a finer grid"
     plan = _plan(window, held, free=interval_ns is None)
     columns_of(plan.window.first_ns, plan.window.until_ns - 1, plan.window.interval_ns)
     window = replace(plan.window, recorded=_recorded(plan, held, snap))
     notes = (f"from what was kept as {held.statistic}", *plan.notes)
-    if counted:
-        return answer_counters.answer(window, held, plan.tiers, asked, there, notes)
-    return answer_events.answer(window, held, plan.tiers, asked, notes)
+    return RollUps(asked, held, plan.tiers, window, there, notes)
 
 
 def trouble(recording: Recording) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def answer(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, 
     return steady(lambda: _over_time(window, held, tiers, asked, notes))
 
 
-def _present(window: Window, held: Held) -> list[tuple[Window, list[str]]]:
+def remaining(window: Window, held: Held) -> list[tuple[Window, list[str]]]:
     """(window, further conditions) of the events that are not kept: those sealed since, those that are hot, those before it was kept."""
     snap = window.snap
 
@@ -62,7 +62,7 @@ def _map(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, no
     parts = [_kept_map(window, held, y, weight, width, paths, unique) for width, paths in by_width(held, tiers).items()]
     width = max((each.grid.width for each in parts if isinstance(each.grid, Linear)), default=1)
     grid = Linear(0, width) if y == "offset" else LogLinear(BITS + COARSER)
-    for part, more in _present(window, held):
+    for part, more in remaining(window, held):
         conditions, bound = part.conditions(asked.filters)
         with Engine(held.directory) as engine:
             attach(engine, part)
@@ -117,7 +117,7 @@ def _over_time(window: Window, held: Held, tiers: Sequence[Tier], asked: Statist
     if asked.breakdown is not None and any(np.ma.getmaskarray(part["k"]).any() for part in parts):
         notes = [*notes, f"names beyond the {MOST_KEYS:,} largest of a segment are in the rest: how many they are is not known, and a "
                          "name that was among them for a time is told too small"]
-    for part, more in _present(window, held):
+    for part, more in remaining(window, held):
         conditions, bound = part.conditions(asked.filters)
         with Engine(held.directory) as engine:
             attach(engine, part)

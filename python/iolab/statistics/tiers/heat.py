@@ -22,23 +22,44 @@ LONG_SCAN = 5_000_000
 
 
 def heat_of(whole: Window, kept: Window, y: Y, filters: Sequence[Filter], *, free: bool, low: int | None, high: int | None,
-            buckets: int | None, weight: Weight, scan: bool = False) -> tuple[HeatCounts, Window]:
+            buckets: int | None, weight: Weight, scan: bool = False,
+            maps: tuple[Window, segment_maps.MapFiles] | None = None) -> tuple[HeatCounts, Window]:
     """(counts by time and y, the window that they are of).
 
     `whole` is the window with the time of which only default maps remain, `kept` the one of which there are events. `free` says that
     the columns' length was left open, so that it may become a second where a map then comes from default maps; `scan` leaves these alone.
+    `maps`: what `maps_of` found, where it was asked before.
     """
     if high is not None and high <= (low or 0):
         raise UsageError("the range of values is empty: its end is not above its beginning")
-    if not scan and y != "queue" and weight != "bytes" and not (buckets is not None and y != "offset"):
-        seconds = _in_seconds(whole) if free else whole
-        if segment_maps.suits(seconds, filters):
-            mapped = _from_maps(seconds, y, filters, low, high, buckets, weight)
-            if mapped is not None:
-                longer = seconds.interval_ns != whole.interval_ns
-                notes = ["columns of a second, as the recording's own maps have them"] if longer else []
-                return with_facts(mapped, seconds, filters, notes), whole
+    found = "" if scan else maps or maps_of(whole, y, filters, free=free, buckets=buckets, weight=weight)
+    if not isinstance(found, str):
+        seconds, files = found
+        mapped = _from_maps(seconds, files, y, filters, low, high, buckets, weight)
+        if mapped is not None:
+            longer = seconds.interval_ns != whole.interval_ns
+            notes = ["columns of a second, as the recording's own maps have them"] if longer else []
+            return with_facts(mapped, seconds, filters, notes), whole
     return with_facts(_scanned(kept, y, filters, low, high, buckets, weight), kept, filters, []), kept
+
+
+def maps_of(whole: Window, y: Y, filters: Sequence[Filter], *, free: bool, buckets: int | None,
+            weight: Weight) -> tuple[Window, segment_maps.MapFiles] | str:
+    """The window in columns that default maps have, and the maps; or why they can't answer. Arguments as in `heat_of`."""
+    if y == "queue":
+        return "segment maps have no time in the queue"
+    if weight == "bytes":
+        return "segment maps count I/Os, not bytes"
+    if buckets is not None and y != "offset":
+        return "segment maps have no equal buckets of this"
+    seconds = _in_seconds(whole) if free else whole
+    refused = segment_maps.refusal(seconds, filters)
+    if refused:
+        return refused
+    files = segment_maps.files_of(seconds, y)
+    if files is None:
+        return "the map of a segment is missing or damaged"
+    return (seconds, files) if files.paths else "no sealed segment lies in this time"
 
 
 def _in_seconds(window: Window) -> Window:
@@ -89,12 +110,9 @@ def _seen(counts: HeatCounts) -> int:
     return counts.events + counts.without_y + counts.outside
 
 
-def _from_maps(window: Window, y: Y, filters: Sequence[Filter], low: int | None, high: int | None, buckets: int | None,
-               weight: Weight) -> HeatCounts | None:
-    """From the default maps of what is sealed and the events that are not; None where maps are missing or too coarse."""
-    files = segment_maps.files_of(window, y)
-    if files is None or not files.paths:
-        return None
+def _from_maps(window: Window, files: segment_maps.MapFiles, y: Y, filters: Sequence[Filter], low: int | None, high: int | None,
+               buckets: int | None, weight: Weight) -> HeatCounts | None:
+    """From the default maps of what is sealed and the events that are not; None where maps are too coarse."""
     asked = _asked(window, y, filters, low, high, buckets, weight)
     with Engine(window.snap.place) as engine:
         hot = window.snap.hot_of(window.source) is not None

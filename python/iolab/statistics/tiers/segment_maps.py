@@ -71,8 +71,17 @@ def files_of(window: Window, y: Y) -> MapFiles | None:
 
 def suits(window: Window, filters: Sequence[Filter]) -> bool:
     """Whether columns are whole seconds, the window cuts none, and conditions are on what maps tell apart."""
-    ends = (not window.cut) or (window.first_ns % SECOND == 0 and window.until_ns % SECOND == 0)
-    return window.interval_ns % SECOND == 0 and ends and all(each.field in FIELDS for each in filters)
+    return not refusal(window, filters)
+
+
+def refusal(window: Window, filters: Sequence[Filter]) -> str:
+    """Why maps can't answer for a window under conditions; empty where they can."""
+    if window.interval_ns % SECOND:
+        return "columns are not whole seconds"
+    if window.cut and (window.first_ns % SECOND or window.until_ns % SECOND):
+        return "the time begins or ends within a second"
+    other = [each.field for each in filters if each.field not in FIELDS]
+    return f"segment maps do not tell the {other[0]}" if other else ""
 
 
 def _cells(engine: Engine, window: Window, files: MapFiles, filters: Sequence[Filter], *, spent: bool) -> dict[str, Any]:
