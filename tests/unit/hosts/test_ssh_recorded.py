@@ -261,7 +261,7 @@ def test_a_study_records_there_what_it_would_here(far_side: SshOptions, fio: str
     lost = [loss for loss in Recording(tmp_path / "results/recordings" / name).losses() if loss["kind"] in ("overrun", "gap")]
     assert not [loss for loss in lost if loss["source"] != "fio"]
     begin, end = kept["from_ns"], kept["until_ns"]  # fio's own log covers its run alone
-    assert all(loss["until_ns"] is not None and loss["until_ns"] <= begin or loss["from_ns"] >= end for loss in lost), (lost, kept)
+    assert all((loss["until_ns"] is not None and loss["until_ns"] <= begin) or loss["from_ns"] >= end for loss in lost), (lost, kept)
     assert not (run.evidence / "ios").exists()
     nothing_is_left()
 
