@@ -1,10 +1,11 @@
-"""The life of the probe: begun, read, given up for dead and begun again, with what lay between shown as a gap."""
+"""Supervision of the probe: its states, the restart of one that died, and the gaps in between."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum, auto
 from typing import Any
 
 from .._core import FrameReader
@@ -22,14 +23,79 @@ _READS = 16
 """Megabytes taken in one go at most, so that others are heard in between."""
 
 
-class Feed:
-    """Frames of one probe after the other."""
+class ProbeState(Enum):
+    """What the supervisor has and waits for.
+
+    IDLE: no probe and none due, before the first start or while every source is suspended. RUNNING: a probe records. WAITING: no probe,
+    the next start has its time. STOPPING: recording ends, the probe hands over what it has. CLOSED: no probe any more, for good.
+    """
+
+    IDLE = auto()
+    RUNNING = auto()
+    WAITING = auto()
+    STOPPING = auto()
+    CLOSED = auto()
+
+
+class ProbeEvent(Enum):
+    """What changes the state.
+
+    START: a probe was started. SUSPEND_ALL: a start was due, but every source is suspended. CHANGE_SOURCES: other sources were suspended or
+    resumed. END: the probe ended as it was asked to. FAIL: it died, can't be reached or can't be started. STOP: recording ends.
+    CLOSE: the probe is let go of at once.
+    """
+
+    START = auto()
+    SUSPEND_ALL = auto()
+    CHANGE_SOURCES = auto()
+    END = auto()
+    FAIL = auto()
+    STOP = auto()
+    CLOSE = auto()
+
+
+TRANSITIONS: Mapping[ProbeState, Mapping[ProbeEvent, ProbeState]] = {
+    ProbeState.IDLE: {
+        ProbeEvent.START: ProbeState.RUNNING,
+        ProbeEvent.CHANGE_SOURCES: ProbeState.WAITING,
+        ProbeEvent.STOP: ProbeState.CLOSED,
+        ProbeEvent.CLOSE: ProbeState.CLOSED,
+    },
+    ProbeState.RUNNING: {
+        ProbeEvent.END: ProbeState.WAITING,
+        ProbeEvent.FAIL: ProbeState.WAITING,
+        ProbeEvent.STOP: ProbeState.STOPPING,
+        ProbeEvent.CLOSE: ProbeState.CLOSED,
+    },
+    ProbeState.WAITING: {
+        ProbeEvent.START: ProbeState.RUNNING,
+        ProbeEvent.SUSPEND_ALL: ProbeState.IDLE,
+        ProbeEvent.STOP: ProbeState.CLOSED,
+        ProbeEvent.CLOSE: ProbeState.CLOSED,
+    },
+    ProbeState.STOPPING: {
+        ProbeEvent.END: ProbeState.CLOSED,
+        ProbeEvent.FAIL: ProbeState.CLOSED,
+        ProbeEvent.CLOSE: ProbeState.CLOSED,
+    },
+    ProbeState.CLOSED: {},
+}
+"""The states that events lead to; an event that a state doesn't name leaves it as it is."""
+
+
+class ProbeSupervisor:
+    """Starts one probe after the other and yields their frames.
+
+    Attributes:
+        state: see `ProbeState`; changed by `TRANSITIONS` alone.
+    """
 
     def __init__(self, settings: Settings, launcher: Launcher, clock: Clock) -> None:
         self._settings, self._launcher, self._clock = settings, launcher, clock
         self._probe: Probe | None = None
         self._reader = FrameReader()
-        self._ended = self._closing = False
+        self.state = ProbeState.IDLE
+        self._ended = False
         self._ahead: list[Mapping[str, Any]] = []
         self._suspended: dict[str, str] = {}
         self._renewed = ""
@@ -45,7 +111,7 @@ class Feed:
 
     @property
     def running(self) -> bool:
-        """Whether there is a probe, or one is due."""
+        """Whether there is a probe."""
         return self._probe is not None
 
     def files(self) -> list[int]:
@@ -54,9 +120,9 @@ class Feed:
 
     def due(self) -> float:
         """Monotonic second at which a probe is begun again; infinite where none is due."""
-        return self._retry_at
+        return self._retry_at if self.state is ProbeState.WAITING else math.inf
 
-    def first_hello(self, wait: Callable[[Sequence[int], float], None]) -> Mapping[str, Any]:
+    def wait_for_hello(self, wait: Callable[[Sequence[int], float], None]) -> Mapping[str, Any]:
         """Begin the first probe and wait for its hello. Raises what it says where it can't begin."""
         self._launch()
         limit = self._clock.monotonic() + self._settings.begin_s
@@ -65,7 +131,7 @@ class Feed:
             try:
                 found = list(self._frames(most=1))
             except ValueError as error:
-                self.let_go()
+                self.close()
                 raise RunError(f"what the probe says is not understood: {error}", hint="run 'make setup', it builds both") from None
             for frame in found:
                 if frame["kind"] == "hello":
@@ -76,17 +142,17 @@ class Feed:
             if self._wrong:
                 probe = self._probe
                 assert probe is not None
-                self.let_go()
+                self.close()
                 self._collect(probe)
                 if away := probe.away():
                     raise RunError(away)
                 raise failure(probe.exit_code(), list(self._last_words))
-        self.let_go()
+        self.close()
         raise RunError(f"the probe says nothing within {self._settings.begin_s:.0f} s")
 
-    def pump(self) -> Iterator[Mapping[str, Any]]:
+    def read_frames(self) -> Iterator[Mapping[str, Any]]:
         """Frames that came; none without a probe. Begins one where it is due."""
-        if self._probe is None and self._clock.monotonic() >= self._retry_at and not self._closing:
+        if self._clock.monotonic() >= self.due():
             self._retry_at = math.inf
             try:
                 self._launch()
@@ -99,16 +165,16 @@ class Feed:
         except ValueError as error:
             self._wrong = f"its frames are damaged: {error}"
 
-    def condemn(self, reason: str) -> None:
+    def reject(self, reason: str) -> None:
         """What the probe said made no sense: it is given up."""
         self._wrong = self._wrong or reason
 
-    def tell(self) -> list[str]:
+    def take_messages(self) -> list[str]:
         """The probe's words since the last call."""
         words, self._new_words = self._new_words, []
         return words
 
-    def care(self, until_ns: int) -> Iterator[str]:
+    def handle_end(self, until_ns: int) -> Iterator[str]:
         """See to a probe that ended. Yields what befell it, in words; RunError once it is given up for good.
 
         Args:
@@ -121,30 +187,28 @@ class Feed:
             if self._clock.monotonic() - self._heard_at <= self._settings.patience_s:
                 return
             self._wrong = f"it said nothing for {self._settings.patience_s:.0f} s"
-        self.let_go()
-        if probe is not None:
-            self._collect(probe)
+        self._release()
         reason, self._wrong = self._wrong, ""
         if self._ended and not reason:
             self._after_its_end(until_ns)
             return
         yield from self._after_a_death(probe, reason, until_ns)
 
-    def without(self, suspended: Mapping[str, str]) -> None:
+    def set_suspended(self, suspended: Mapping[str, str]) -> None:
         """Leave these sources out from now on, each for a reason in words: the probe is ended and begun again."""
         self._suspended = dict(suspended)
         if self._probe is not None:
             self._probe.ask_to_stop()
         else:
-            self._retry_at = self._clock.monotonic()
+            self._change(ProbeEvent.CHANGE_SOURCES, self._clock.monotonic())
 
-    def renew(self, words: str) -> None:
+    def restart(self, words: str) -> None:
         """Have the probe end and another begun in its place, for a reason in words."""
         self._renewed = words
         if self._probe is not None:
             self._probe.ask_to_stop()
 
-    def note_gaps(self, sink: Sink, now_ns: int, *, ended: bool = False) -> None:
+    def record_gap_ends(self, sink: Sink, now_ns: int, *, ended: bool = False) -> None:
         """Note the gaps that are over: those of all sources but the suspended ones, or of all where recording `ended`."""
         for name, (from_ns, words) in list(self._gaps.items()):
             if ended or name not in self._suspended:
@@ -153,22 +217,31 @@ class Feed:
                     sink.loss("gap", name, from_ns, max(from_ns, now_ns), None, words)
                 self._new_gaps.discard(name)
 
-    def note_beginnings(self, sink: Sink) -> None:
+    def record_gap_starts(self, sink: Sink) -> None:
         """Note the gaps that began: whatever happens until they are over, nothing is known from there on."""
         for name in sorted(self._new_gaps):
             from_ns, words = self._gaps[name]
             sink.loss("gap", name, from_ns, None, None, words)
         self._new_gaps.clear()
 
-    def ask_to_end(self) -> None:
+    def stop(self) -> None:
         """No probe is begun again; the one that runs hands over what it has."""
-        self._closing = True
-        self._retry_at = math.inf
+        self._change(ProbeEvent.STOP)
         if self._probe is not None:
             self._probe.ask_to_stop()
 
-    def let_go(self) -> None:
+    def close(self) -> None:
         """No probe any more. Safe to call twice."""
+        self._release()
+        self._change(ProbeEvent.CLOSE)
+
+    def _change(self, event: ProbeEvent, retry_at: float = math.inf) -> None:
+        """Take the transition of an event. `retry_at`: when the next probe is started, where the new state waits for one."""
+        self.state = TRANSITIONS[self.state].get(event, self.state)
+        if self.state is ProbeState.WAITING:
+            self._retry_at = retry_at
+
+    def _release(self) -> None:
         probe, self._probe = self._probe, None
         if probe is not None:
             self._collect(probe)
@@ -181,8 +254,10 @@ class Feed:
         self._wrong = ""
         self._heard_at = self._clock.monotonic()
         if set(self._settings.sources) <= self._suspended.keys():
+            self._change(ProbeEvent.SUSPEND_ALL)
             return  # nothing is left to record until a pause is over
         self._probe = self._launcher.launch(self._suspended)
+        self._change(ProbeEvent.START)
 
     def _frames(self, most: int) -> Iterator[Mapping[str, Any]]:
         probe = self._probe
@@ -215,13 +290,13 @@ class Feed:
 
     def _after_its_end(self, until_ns: int) -> None:
         """It ended as it was asked to: because recording ends, or to be begun again with other sources."""
-        if self._closing:
+        self._change(ProbeEvent.END, self._clock.monotonic())
+        if self.state is not ProbeState.WAITING:
             return
         others, self._renewed = self._renewed or "another source was suspended or resumed", ""
         for name in self._settings.sources:
             why = self._suspended.get(name)
             self._begin_gap(name, until_ns, f"suspended: {why}" if why else others)
-        self._retry_at = self._clock.monotonic()
 
     def _after_a_death(self, probe: Probe | None, reason: str, until_ns: int) -> Iterator[str]:
         now = self._clock.monotonic()
@@ -238,13 +313,14 @@ class Feed:
         self._deaths.append(now)
         while now - self._deaths[0] > self._settings.calm_s:
             self._deaths.popleft()
-        if self._closing:
+        self._change(ProbeEvent.FAIL, now + min(_FIRST_PAUSE * 2.0 ** (len(self._deaths) - 1), _LONGEST_PAUSE))
+        if self.state is not ProbeState.WAITING:
             yield words
             return
         if len(self._deaths) > self._settings.tries:
+            self._change(ProbeEvent.CLOSE)
             raise RunError(f"{words}; it was begun {self._settings.tries} times again within {self._settings.calm_s:.0f} s",
                            hint="what was recorded is kept")
-        self._retry_at = now + min(_FIRST_PAUSE * 2.0 ** (len(self._deaths) - 1), _LONGEST_PAUSE)
         yield f"{words}; it is begun again"
 
     def _after_a_loss(self, away: str, until_ns: int) -> Iterator[str]:
@@ -252,8 +328,6 @@ class Feed:
         for name in self._settings.sources:
             self._begin_gap(name, until_ns, away)
         self._away += 1
-        if self._closing:
-            return
-        self._retry_at = self._clock.monotonic() + min(_FIRST_PAUSE * 2.0 ** (self._away - 1), _LONGEST_PAUSE)
-        if self._away == 1:
+        self._change(ProbeEvent.FAIL, self._clock.monotonic() + min(_FIRST_PAUSE * 2.0 ** (self._away - 1), _LONGEST_PAUSE))
+        if self.state is ProbeState.WAITING and self._away == 1:
             yield f"{away}; it is tried again until it is there"

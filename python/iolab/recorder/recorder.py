@@ -19,7 +19,7 @@ from .intake import Intake, Sink
 from .interfaces import Outcome, Parts
 from .marks import mark_of
 from .probe_start import words_of_step
-from .probe_supervisor import Feed
+from .probe_supervisor import ProbeSupervisor
 from .recording_clock import OwnTime
 from .settings import Settings
 from .size import SizeWatch
@@ -44,7 +44,7 @@ class Recorder:
         self._settings, self._parts, self._clock = settings, parts, parts.clock
         self.status = Status()
         self._budget = BudgetKeeper(settings.budget, parts.cpus)
-        self._feed = Feed(settings, parts.launcher, parts.clock)
+        self._probe = ProbeSupervisor(settings, parts.launcher, parts.clock)
         self._time = OwnTime(parts.clock, parts.far)
         self._control: Control | None = None
         self._sink: Sink | None = None
@@ -75,7 +75,7 @@ class Recorder:
     def run(self) -> Outcome:
         """Record. Raises where it can't even begin; what befalls it later is in the outcome."""
         try:
-            hello = self._feed.first_hello(self._parts.wait)
+            hello = self._probe.wait_for_hello(self._parts.wait)
             self._open(hello)
             while (reason := self._over()) is None:
                 self._round(LONGEST_WAIT)
@@ -124,8 +124,8 @@ class Recorder:
 
     def _round(self, longest: float) -> None:
         now = self._clock.monotonic()
-        files = [*self._feed.files(), *(self._control.files() if self._control is not None else ())]
-        ends = [self._second_at + 1.0, self._feed.due()]
+        files = [*self._probe.files(), *(self._control.files() if self._control is not None else ())]
+        ends = [self._second_at + 1.0, self._probe.due()]
         if self._settings.duration is not None:
             ends.append(self._begun + self._settings.duration)
         self._parts.wait(files, max(0.0, min(longest, *(end - now for end in ends))))
@@ -142,7 +142,7 @@ class Recorder:
     def _take(self) -> None:
         assert self._sink is not None
         assert self._intake is not None
-        for frame in self._feed.pump():
+        for frame in self._probe.read_frames():
             try:
                 if frame["kind"] == "hello":
                     frame = self._begin_again(frame)
@@ -154,14 +154,14 @@ class Recorder:
                     self._tend()
                     self._settle_cuts()
             except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
-                self._feed.condemn(f"its frames are damaged: {error}")
-        for words in self._feed.care(self._intake.until_ns):
+                self._probe.reject(f"its frames are damaged: {error}")
+        for words in self._probe.handle_end(self._intake.until_ns):
             self.status.deaths += 1
             self.status.state = "waiting"
             self.status.troubles.append(words)
             self._notice(words)
-        self._feed.note_beginnings(self._sink)
-        for words in self._feed.tell():
+        self._probe.record_gap_starts(self._sink)
+        for words in self._probe.take_messages():
             self._notice(words)
 
     def _begin_again(self, hello: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -173,7 +173,7 @@ class Recorder:
         begun = self._time.begun
         self._parts.again(hello)
         self._intake.begin()
-        self._feed.note_gaps(self._sink, begun.from_ns)
+        self._probe.record_gap_ends(self._sink, begun.from_ns)
         is_set = before.set_by(begun.monotonic_ns, begun.realtime_ns) != 0
         self.status.until_ns = begun.from_ns if is_set else max(self.status.until_ns, begun.from_ns)
         self.status.state = "recording"
@@ -196,7 +196,7 @@ class Recorder:
             self._notice(words)
             return
         self._notice(f"{words}; recording goes on by the new time")
-        self._feed.renew(words)
+        self._probe.restart(words)
 
     def _tend(self) -> None:
         """Have sealed and dropped what is due. What the disk refuses is tried again later: what comes is kept meanwhile."""
@@ -217,7 +217,7 @@ class Recorder:
         self._failure = error
         self.status.state = "ended"
         self.status.troubles.append(str(error))
-        self._feed.let_go()
+        self._probe.close()
         if self._parts.command is not None:
             self._notice(f"recording ended: {error}; '{self._parts.command.text}' goes on")
 
@@ -251,7 +251,7 @@ class Recorder:
         else:
             return
         self._budget.forget()
-        self._feed.without(dict(self.status.suspended))
+        self._probe.set_suspended(dict(self.status.suspended))
 
     def _cost_ns(self) -> int:
         """CPU time of probe and recorder, as of this machine's CPUs; of two machines, that of the one which bears more."""
@@ -343,9 +343,9 @@ class Recorder:
 
     def _drain(self) -> None:
         """Take what the probe still has."""
-        self._feed.ask_to_end()
+        self._probe.stop()
         limit = self._clock.monotonic() + _LAST_WORDS
-        while self._failure is None and self._feed.running and self._clock.monotonic() < limit:
+        while self._failure is None and self._probe.running and self._clock.monotonic() < limit:
             self._round(0.1)
 
     def _finish(self, reason: str) -> Outcome:
@@ -355,7 +355,7 @@ class Recorder:
         try:
             assert self._sink is not None
             if self._failure is None:
-                self._feed.note_gaps(self._sink, self._time.now_ns(), ended=True)
+                self._probe.record_gap_ends(self._sink, self._time.now_ns(), ended=True)
                 if command is not None and code is not None:
                     self._sink.mark(command.text, *self._command_ns, "user", None, {"exit_code": code})
             sink, self._sink = self._sink, None
@@ -380,7 +380,7 @@ class Recorder:
         command = self._parts.command
         if command is not None and command.exit_code() is None:
             command.end()
-        self._feed.let_go()
+        self._probe.close()
         self._parts.launcher.close()
         if self._control is not None:
             self._control.close()
