@@ -10,7 +10,7 @@ from pathlib import Path
 from iolab.clock import FakeClock
 from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
-from iolab.server.http.actions import Desk
+from iolab.server.http.actions import AppState
 from iolab.server.http.serve import LOCAL, Listener, listen, serve
 
 from .recordings import SECOND, START, events
@@ -44,7 +44,7 @@ Served = Callable[..., Listener]
 
 
 @contextmanager
-def serving(store: Desk | Store, *, port: int = 0, **options: object) -> Iterator[Listener]:
+def serving(store: AppState | Store, *, port: int = 0, **options: object) -> Iterator[Listener]:
     """The service on a socket, in a thread; `port` 0 is any that is free."""
     listener = listen(LOCAL, port, token=TOKEN)
     up, down = threading.Event(), threading.Event()

@@ -19,7 +19,7 @@ import pytest
 
 from iolab.recording.read.recording import Recording, is_recording
 from iolab.server.base.store import Store
-from iolab.server.http.actions import desk_in
+from iolab.server.http.actions import state_in
 from support.disks import attached, mounted, need_loops
 from support.network import Network
 from support.probe import need_tracing
@@ -135,7 +135,7 @@ def _swept(place: Path) -> list[str]:
 @contextlib.contextmanager
 def worksheet(browser: Any, recording: Path, home: Path, *, height: int = 800) -> Iterator[Any]:
     """The worksheet on a recording, as the guide's reader opens it."""
-    with serving(desk_in(Store([recording]), home / "data", home / "alerts.jsonl")) as listener, \
+    with serving(state_in(Store([recording]), home / "data", home / "alerts.jsonl")) as listener, \
             visited(browser, listener.url, width=1400, height=height) as page:
         page.set_default_timeout(WAIT_MS)
         page.locator("#add").wait_for()

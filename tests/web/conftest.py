@@ -12,7 +12,7 @@ import pytest
 from iolab.errors import IolabError
 from iolab.report.page.html import bundle_file
 from iolab.server.base.store import Store
-from iolab.server.http.actions import desk_in
+from iolab.server.http.actions import state_in
 from iolab.server.http.serve import Listener
 from support.browser import PATIENCE
 from support.service import recorded, serving
@@ -45,7 +45,7 @@ def browser() -> Iterator[Any]:
 def listener(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     """A service of one recording of 90 seconds, with markup for a name."""
     home = tmp_path_factory.mktemp("worksheet")
-    with recorded(home / "<b>rec", seconds=90), serving(desk_in(Store([home / "<b>rec"]), home / "data", home / "alerts.jsonl")) as found:
+    with recorded(home / "<b>rec", seconds=90), serving(state_in(Store([home / "<b>rec"]), home / "data", home / "alerts.jsonl")) as found:
         yield found
 
 

@@ -15,7 +15,7 @@ import pytest
 from iolab import _core
 from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
-from iolab.server.http.actions import desk_in
+from iolab.server.http.actions import state_in
 from iolab.server.http.serve import Listener
 from support.browser import expect, typed, until
 from support.recordings import SECOND, START, events
@@ -54,7 +54,7 @@ def _load(path: Path) -> RecordingWriter:
 def listener(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     home = tmp_path_factory.mktemp("graphs")
     writer = _load(home / "rec")
-    with serving(desk_in(Store([home / "rec"]), home / "data", home / "alerts.jsonl")) as found:
+    with serving(state_in(Store([home / "rec"]), home / "data", home / "alerts.jsonl")) as found:
         yield found
     writer.close()
 

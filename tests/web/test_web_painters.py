@@ -18,7 +18,7 @@ from iolab.heatmap.ticks import quantity
 from iolab.recording.base.schema import SAMPLES
 from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
-from iolab.server.http.actions import desk_in
+from iolab.server.http.actions import state_in
 from iolab.server.http.serve import Listener
 from iolab.server.queries.compare_series import changes
 from iolab.server.queries.queries import ask
@@ -86,7 +86,7 @@ def store(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Store:
 @pytest.fixture(scope="module")
 def listener(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     home = tmp_path_factory.mktemp("home")
-    with serving(desk_in(store, home / "data", home / "alerts.jsonl")) as found:
+    with serving(state_in(store, home / "data", home / "alerts.jsonl")) as found:
         yield found
 
 

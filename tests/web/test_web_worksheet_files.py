@@ -18,7 +18,7 @@ from iolab.cli.main import run
 from iolab.recording.write.writer import RecordingWriter
 from iolab.results.open.results import Results
 from iolab.server.base.store import Store
-from iolab.server.http.actions import desk_in
+from iolab.server.http.actions import state_in
 from iolab.server.http.serve import Listener
 from support.browser import expect, until
 from support.fio_files import job, output
@@ -40,7 +40,7 @@ def home(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
 
 @pytest.fixture
 def listener(home: Path, tmp_path: Path) -> Iterator[Listener]:
-    with serving(desk_in(Store([home / "rec"]), tmp_path / "data", tmp_path / "alerts.jsonl")) as found:
+    with serving(state_in(Store([home / "rec"]), tmp_path / "data", tmp_path / "alerts.jsonl")) as found:
         yield found
 
 
@@ -167,10 +167,10 @@ def test_a_shared_file_needs_no_service(open_page: Any, browser: Any, tmp_path: 
 
 
 def test_the_page_goes_on_when_the_service_is_there_again(browser: Any, home: Path, tmp_path: Path) -> None:
-    desk = desk_in(Store([home / "rec"]), tmp_path / "data", tmp_path / "alerts.jsonl")
+    state = state_in(Store([home / "rec"]), tmp_path / "data", tmp_path / "alerts.jsonl")
     port = str(_unused_port())
     stack = ExitStack()
-    first = stack.enter_context(serving(desk, port=int(port)))
+    first = stack.enter_context(serving(state, port=int(port)))
     away = ("ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET")
     with visited(browser, f"{first.url}{part(OP)}", allowed=away) as page:
         drawn(page, OP)
@@ -179,7 +179,7 @@ def test_the_page_goes_on_when_the_service_is_there_again(browser: Any, home: Pa
         expect(page.locator(".problems .problem")).to_contain_text("tries again")
         drawn(page, OP)
         picture(page, "away")
-        with serving(desk, port=int(port)):
+        with serving(state, port=int(port)):
             expect(page.locator(".problems .problem")).to_have_count(0)
             settled(page)
             add(page, LATENCY)
@@ -197,8 +197,8 @@ def test_what_is_kept_is_managed(browser: Any, tmp_path: Path) -> None:
     with RecordingWriter.create(tmp_path / "kept", host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
         writer.append_events(events(4000))
         writer.seal()
-    desk = desk_in(Store([tmp_path / "kept"]), tmp_path / "data", tmp_path / "alerts.jsonl")
-    with serving(desk) as found, visited(browser, found.url, allowed=("status of 400",)) as page:
+    state = state_in(Store([tmp_path / "kept"]), tmp_path / "data", tmp_path / "alerts.jsonl")
+    with serving(state) as found, visited(browser, found.url, allowed=("status of 400",)) as page:
         page.wait_for_selector(".welcome")
         page.get_by_role("button", name="Kept", exact=True).click()
         page.get_by_label("Statistic").fill("io.ops[latency]")
@@ -227,8 +227,8 @@ def test_what_is_kept_is_managed(browser: Any, tmp_path: Path) -> None:
 
 def test_what_was_removed_is_gone_until_it_is_back(browser: Any, tmp_path: Path) -> None:
     recorded(tmp_path / "rec", seconds=20).close()
-    desk = desk_in(Store([tmp_path / "rec"]), tmp_path / "data", tmp_path / "alerts.jsonl")
-    with serving(desk) as found, visited(browser, f"{found.url}{part(OP)}", allowed=("status of 409",)) as page:
+    state = state_in(Store([tmp_path / "rec"]), tmp_path / "data", tmp_path / "alerts.jsonl")
+    with serving(state) as found, visited(browser, f"{found.url}{part(OP)}", allowed=("status of 409",)) as page:
         drawn(page, OP)
         settled(page)
         (tmp_path / "rec").rename(tmp_path / "elsewhere")

@@ -10,7 +10,7 @@ import pytest
 
 from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
-from iolab.server.http.actions import desk_in
+from iolab.server.http.actions import state_in
 from iolab.statistics.kept import manage
 from iolab.statistics.kept.limits import limit, limits
 from support.browser import until
@@ -37,8 +37,8 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def page(browser: Any, place: Path, tmp_path: Path) -> Iterator[Any]:
-    desk = desk_in(Store([place]), tmp_path / "data", tmp_path / "alerts.jsonl")
-    with serving(desk) as found, visited(browser, found.url, allowed=("status of 400",)) as page:
+    state = state_in(Store([place]), tmp_path / "data", tmp_path / "alerts.jsonl")
+    with serving(state) as found, visited(browser, found.url, allowed=("status of 400",)) as page:
         page.wait_for_selector(".welcome")
         page.get_by_role("button", name="Kept", exact=True).click()
         page.locator("form[data-limits]").wait_for()

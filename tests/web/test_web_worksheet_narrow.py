@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from iolab.server.base.store import Store
-from iolab.server.http.actions import desk_in
+from iolab.server.http.actions import state_in
 from iolab.server.http.serve import Listener
 from iolab.statistics.kept import manage
 from support.browser import expect, until
@@ -28,7 +28,7 @@ def served(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[L
     home: Path = tmp_path_factory.mktemp("narrow")
     watched(home / LONG)
     manage.add(home / LONG, ["io.ops[latency]"], backfill=True)
-    with serving(desk_in(Store([home / LONG]), home / "data", home / "alerts.jsonl")) as found:
+    with serving(state_in(Store([home / LONG]), home / "data", home / "alerts.jsonl")) as found:
         yield found
 
 

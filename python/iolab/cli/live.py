@@ -55,7 +55,7 @@ def command(port: int | None, address: str | None, metrics: tuple[str, ...], tok
     from ..server.alerts.commands import read_commands
     from ..server.base.store import Store
     from ..server.http import page
-    from ..server.http.preload import warm
+    from ..server.http.preload import preload_server
     from ..server.prometheus.metrics import Exporter
 
     page.check()
@@ -65,7 +65,7 @@ def command(port: int | None, address: str | None, metrics: tuple[str, ...], tok
     user = caller(os.environ)
     if user is not None:
         preload()
-        warm(address)
+        preload_server(address)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     recorder = subprocess.Popen(_command({**asked, "output": directory}), stdin=subprocess.DEVNULL, process_group=0)
@@ -129,7 +129,7 @@ def _session(directory: Path) -> Any:
 def _show(recorder: subprocess.Popen[bytes], directory: Path, address: str | None, port: int | None, metrics: Sequence[str],
           token_file: Path | None, commands: Commands) -> None:
     from ..server.base.store import Store
-    from ..server.http.actions import at_home
+    from ..server.http.actions import state_of_user
     from ..server.http.serve import serve
 
     listener = listening(address, port, token_file)
@@ -146,7 +146,7 @@ def _show(recorder: subprocess.Popen[bytes], directory: Path, address: str | Non
         say(f"recording into {directory}")
         announce(listener)
 
-    serve(at_home(Store((directory,)), commands), listener, metrics=metrics, ready=ready, go_on=go_on)
+    serve(state_of_user(Store((directory,)), commands), listener, metrics=metrics, ready=ready, go_on=go_on)
 
 
 def _ended(recorder: subprocess.Popen[bytes]) -> int:

@@ -51,13 +51,13 @@ def command(paths: tuple[Path, ...], port: int | None, address: str | None, metr
     from ..server.alerts.commands import read_commands
     from ..server.base.store import Store
     from ..server.http import page
-    from ..server.http.actions import at_home
+    from ..server.http.actions import state_of_user
     from ..server.http.serve import serve
 
     page.check()
-    desk = at_home(Store(paths), read_commands(alert_commands))
+    state = state_of_user(Store(paths), read_commands(alert_commands))
     listener = listening(address, port, token_file)
-    serve(desk, listener, metrics=metrics, ready=lambda: announce(listener))
+    serve(state, listener, metrics=metrics, ready=lambda: announce(listener))
 
 
 def listening(address: str | None, port: int | None, token_file: Path | None) -> Listener:

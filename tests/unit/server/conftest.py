@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from iolab.server.base.store import Store
 from iolab.server.http.access import Door
-from iolab.server.http.actions import Desk, desk_in
+from iolab.server.http.actions import AppState, state_in
 from iolab.server.http.app import application
 from support.service import TOKEN, Served, recorded, serving
 
@@ -45,14 +45,14 @@ def door() -> Door:
 
 
 @pytest.fixture
-def desk(store: Store, tmp_path: Path) -> Desk:
-    return desk_in(store, tmp_path / "home", tmp_path / "home" / "alerts.jsonl")
+def state(store: Store, tmp_path: Path) -> AppState:
+    return state_in(store, tmp_path / "home", tmp_path / "home" / "alerts.jsonl")
 
 
 @pytest.fixture
-def anyone(desk: Desk, door: Door) -> Iterator[TestClient]:
+def anyone(state: AppState, door: Door) -> Iterator[TestClient]:
     """Who has no token."""
-    with TestClient(application(desk, door), base_url="http://127.0.0.1:8750", follow_redirects=False) as client:
+    with TestClient(application(state, door), base_url="http://127.0.0.1:8750", follow_redirects=False) as client:
         yield client
 
 

@@ -21,7 +21,7 @@ from iolab.server.base.saved_worksheets import listed
 from iolab.server.base.store import NotServed, Store
 from iolab.server.base.worksheet import Sharing, Worksheet
 from iolab.server.http.access import Door
-from iolab.server.http.actions import Desk, desk_in
+from iolab.server.http.actions import AppState, state_in
 from iolab.server.http.app import application
 from iolab.server.reports.share import share
 from support.recordings import START
@@ -42,9 +42,9 @@ def shelf_of(path: Path) -> JsonStore[Worksheet]:
     return JsonStore(path, Worksheet, "worksheet")
 
 
-def test_worksheets_are_saved_listed_opened_and_deleted(client: TestClient, desk: Desk) -> None:
+def test_worksheets_are_saved_listed_opened_and_deleted(client: TestClient, state: AppState) -> None:
     assert client.get(f"{API}/worksheets").json() == {"schema": 1, "worksheets": []}
-    assert not desk.worksheets.directory.exists(), "nothing is made before something is saved"
+    assert not state.worksheets.directory.exists(), "nothing is made before something is saved"
     for name in ("one", "Two - b.2"):
         assert client.put(f"{API}/worksheets/{name}", json=sheet(name)).json() == sheet(name)
     assert client.get(f"{API}/worksheets/one").json() == sheet()
@@ -54,9 +54,9 @@ def test_worksheets_are_saved_listed_opened_and_deleted(client: TestClient, desk
     saved = client.get(f"{API}/worksheets").json()["worksheets"]
     assert [(each["name"], each["recording"], each["graphs"], each["problem"]) for each in saved] == [
         ("Two - b.2", "rec", 1, ""), ("one", "rec", 0, "")]
-    [path] = [path for path in desk.worksheets.directory.iterdir() if path.name == "one.json"]
+    [path] = [path for path in state.worksheets.directory.iterdir() if path.name == "one.json"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(desk.worksheets.directory.stat().st_mode) == 0o700
+    assert stat.S_IMODE(state.worksheets.directory.stat().st_mode) == 0o700
     assert json.loads(path.read_text()) == changed
     answer = client.delete(f"{API}/worksheets/one")
     assert (answer.status_code, answer.content) == (204, b"")
@@ -66,12 +66,12 @@ def test_worksheets_are_saved_listed_opened_and_deleted(client: TestClient, desk
 @pytest.mark.parametrize("name", ["..", "%2e", "%2e%2e", ".hidden", " x", "a%2Fb",
                                   "..%2F..%2Fetc%2Fpasswd", "a%00b", "x" * 65, "%C3%BC", "a%0A",
                                   "-" * 5000, "*"])
-def test_names_lead_nowhere_else(name: str, client: TestClient, desk: Desk) -> None:
-    before = sorted(desk.worksheets.directory.parent.parent.rglob("*"))
+def test_names_lead_nowhere_else(name: str, client: TestClient, state: AppState) -> None:
+    before = sorted(state.worksheets.directory.parent.parent.rglob("*"))
     for method in ("GET", "PUT", "DELETE"):
         answer = client.request(method, f"{API}/worksheets/{name}", json=sheet() if method == "PUT" else None)
         assert answer.status_code in (400, 404, 405), (method, answer.text)
-    assert sorted(desk.worksheets.directory.parent.parent.rglob("*")) == before
+    assert sorted(state.worksheets.directory.parent.parent.rglob("*")) == before
 
 
 @given(st.text(max_size=80))
@@ -97,12 +97,12 @@ def test_whatever_the_name_only_files_of_the_shelf_are_touched(name: str) -> Non
     (json.dumps(sheet(graphs=[{**GRAPH, "crop": 0.3}])).encode(), 400, "crop"),
     (json.dumps(sheet(compare={"from": 2**70, "until": 2**71})).encode(), 400, "compare"),
     (json.dumps(sheet()).encode() + b" " * LARGEST, 413, "bytes at most")])
-def test_documents_that_are_no_worksheet(body: bytes, status: int, said: str, client: TestClient, desk: Desk) -> None:
+def test_documents_that_are_no_worksheet(body: bytes, status: int, said: str, client: TestClient, state: AppState) -> None:
     answer = client.put(f"{API}/worksheets/one", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == status
     assert said in answer.json()["error"]
     assert len(answer.content) < 1000
-    assert listed(desk.worksheets).worksheets == []
+    assert listed(state.worksheets).worksheets == []
 
 
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
@@ -120,9 +120,9 @@ def test_a_body_without_a_length_is_bounded(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"null", b"\x00" * 100, b"x" * (LARGEST + 1), json.dumps(sheet(schema=7)).encode()])
-def test_a_damaged_file_is_listed_with_its_problem(content: bytes, client: TestClient, desk: Desk) -> None:
-    desk.worksheets.write("good", Worksheet.model_validate(sheet("good")))
-    (desk.worksheets.directory / "bad.json").write_bytes(content)
+def test_a_damaged_file_is_listed_with_its_problem(content: bytes, client: TestClient, state: AppState) -> None:
+    state.worksheets.write("good", Worksheet.model_validate(sheet("good")))
+    (state.worksheets.directory / "bad.json").write_bytes(content)
     assert client.get(f"{API}/worksheets/bad").status_code == 409
     bad, good = client.get(f"{API}/worksheets").json()["worksheets"]
     assert (bad["name"], good["problem"]) == ("bad", "")
@@ -229,8 +229,8 @@ def test_a_shared_file_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture
 def keeping(tmp_path: Path, trace: Path, door: Door) -> Iterator[TestClient]:
     watched(tmp_path / "rec")
-    desk = desk_in(Store([tmp_path / "rec", trace]), tmp_path, tmp_path / "log")
-    with TestClient(application(desk, door), base_url="http://127.0.0.1:8750", headers={"authorization": f"Bearer {TOKEN}"}) as client:
+    state = state_in(Store([tmp_path / "rec", trace]), tmp_path, tmp_path / "log")
+    with TestClient(application(state, door), base_url="http://127.0.0.1:8750", headers={"authorization": f"Bearer {TOKEN}"}) as client:
         yield client
 
 

@@ -125,10 +125,10 @@ def test_an_asker_who_stays_gets_the_answer_and_the_error() -> None:
         raise Halted("no")
 
     async def main() -> None:
-        assert await app._unless_gone(answer(0), stays) == 5
-        assert await app._unless_gone(answer(PATIENCE), leaves) is None
+        assert await app._unless_disconnected(answer(0), stays) == 5
+        assert await app._unless_disconnected(answer(PATIENCE), leaves) is None
         with pytest.raises(Halted):
-            await app._unless_gone(fails(), stays)
+            await app._unless_disconnected(fails(), stays)
 
     begun = time.monotonic()
     asyncio.run(main())

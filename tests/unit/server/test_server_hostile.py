@@ -19,7 +19,7 @@ import pytest
 
 from iolab.recording.read.recording import Recording
 from iolab.server.base.store import Store
-from iolab.server.http.actions import desk_in
+from iolab.server.http.actions import state_in
 from iolab.server.http.serve import Listener
 from support.service import TOKEN, Served, serving
 from support.waiting import PATIENCE
@@ -168,8 +168,8 @@ def test_a_head_that_comes_in_pieces_is_waited_for_in_all(served: Served, monkey
 def test_a_document_that_does_not_come(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body of which the rest never comes is given up; the service goes on meanwhile."""
     monkeypatch.setattr("iolab.server.http.action_endpoint.PATIENCE", 0.5)
-    desk = desk_in(Store([recording]), tmp_path / "home", tmp_path / "log")
-    with serving(desk) as listener:
+    state = state_in(Store([recording]), tmp_path / "home", tmp_path / "log")
+    with serving(state) as listener:
         head = (f"PUT /api/v1/worksheets/one HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
                 "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
         many = [socket.create_connection(("127.0.0.1", listener.door.port), timeout=PATIENCE) for _ in range(50)]

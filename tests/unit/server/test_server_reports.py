@@ -26,7 +26,7 @@ from iolab.results.open.results import Results
 from iolab.server.base.store import Store
 from iolab.server.base.thread_pool import Busy, Workers
 from iolab.server.http.access import POLICY, Door
-from iolab.server.http.actions import desk_in
+from iolab.server.http.actions import state_in
 from iolab.server.http.app import application
 from iolab.server.reports.reports import Reports
 from support.fio_files import job, output
@@ -60,8 +60,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 @pytest.fixture
 def client(study: tuple[Path, list[str]], recording: Path, tmp_path: Path, door: Door, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     monkeypatch.setattr(html, "bundle_file", lambda name: "let x = 1;" if name.endswith(".js") else "p{}")
-    desk = desk_in(Store([study[0], recording]), tmp_path, tmp_path / "log")
-    return TestClient(application(desk, door), base_url="http://127.0.0.1:8750", headers={"authorization": f"Bearer {TOKEN}"})
+    state = state_in(Store([study[0], recording]), tmp_path, tmp_path / "log")
+    return TestClient(application(state, door), base_url="http://127.0.0.1:8750", headers={"authorization": f"Bearer {TOKEN}"})
 
 
 def packed(text: str, name: str) -> Any:
@@ -97,8 +97,8 @@ def test_the_way_back_shows_what_was_recorded(study: tuple[Path, list[str]], tmp
     with RecordingWriter.create(counted / "recordings/there", host="", clock="realtime", origin={"kind": "run"}, live=False) as writer:
         writer.append_samples(samples(20))
         writer.mark(study[1][0], START, START + 10 * SECOND, "run", f"runs/{study[1][0]}")
-    desk = desk_in(Store([counted]), tmp_path, tmp_path / "log")
-    client = TestClient(application(desk, door), base_url="http://127.0.0.1:8750", headers={"authorization": f"Bearer {TOKEN}"})
+    state = state_in(Store([counted]), tmp_path, tmp_path / "log")
+    client = TestClient(application(state, door), base_url="http://127.0.0.1:8750", headers={"authorization": f"Bearer {TOKEN}"})
     links = packed(client.get("/report/results").text, "iolab-details")["runs"][0]["links"]
     places = {parse_qs(urlsplit(each["href"]).query)["recording"][0]: parse_qs(urlsplit(each["href"]).query)
               for each in links if each["href"]}

@@ -18,7 +18,7 @@ from iolab.server.alerts.alert import Alert
 from iolab.server.base.store import Store
 from iolab.server.base.worksheet import Worksheet
 from iolab.server.http.access import Door
-from iolab.server.http.actions import ACTIONS, Desk, desk_in
+from iolab.server.http.actions import ACTIONS, AppState, state_in
 from iolab.server.http.app import application
 from iolab.server.http.openapi import document
 from iolab.server.queries.routes import ROUTES
@@ -72,8 +72,8 @@ def test_patterns_leave_nothing_out_that_is_understood(name: str) -> None:
 @pytest.mark.parametrize(("path", "name", "words"), [
     ("who", "from", ["soon", "1x", "-", "10:", ""]), ("query", "interval", ["fast", "wholes", "1 fortnight"]),
     ("who", "low", ["ms", "-1ms", "1ms 2"]), ("query", "statistic", ["0", "io", "io.op", "io.opsx", "io.ops latency"])])
-def test_what_patterns_leave_out_is_refused(path: str, name: str, words: list[str], desk: Desk) -> None:
-    client = TestClient(application(desk, Door(["testserver"], 80, token=TOKEN)), headers={"authorization": f"Bearer {TOKEN}"})
+def test_what_patterns_leave_out_is_refused(path: str, name: str, words: list[str], state: AppState) -> None:
+    client = TestClient(application(state, Door(["testserver"], 80, token=TOKEN)), headers={"authorization": f"Bearer {TOKEN}"})
     asked = {"recording": "rec", "statistic": "io.ops[latency]", **({"low": "1us", "high": "1s"} if path == "who" else {})}
     assert client.get(f"/api/v1/{path}", params=asked).status_code == 200
     for word in words:
@@ -82,17 +82,17 @@ def test_what_patterns_leave_out_is_refused(path: str, name: str, words: list[st
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory, trace: Path) -> Desk:
+def state(tmp_path_factory: pytest.TempPathFactory, trace: Path) -> AppState:
     """Of a recording of its own, in which may be kept whatever comes."""
-    home = tmp_path_factory.mktemp("desk")
+    home = tmp_path_factory.mktemp("state")
     watched(home / "rec")
-    return desk_in(Store([home / "rec", trace]), home, home / "alerts.jsonl")
+    return state_in(Store([home / "rec", trace]), home, home / "alerts.jsonl")
 
 
 @pytest.fixture(scope="module")
-def apis(desk: Desk) -> dict[str, Any]:
+def apis(state: AppState) -> dict[str, Any]:
     """By the document as it is, and with parameters of which most name what is there."""
-    return {"any": loaded(document(), desk), "known": loaded(with_known(document()), desk)}
+    return {"any": loaded(document(), state), "known": loaded(with_known(document()), state)}
 
 
 def with_known(found: dict[str, Any]) -> dict[str, Any]:
@@ -116,9 +116,9 @@ def with_known(found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def loaded(found: dict[str, Any], desk: Desk) -> Any:
+def loaded(found: dict[str, Any], state: AppState) -> Any:
     del found["paths"]["/api/v1/stream"]  # it does not end
-    inside = application(desk, Door(["testserver"], 80, token=TOKEN))
+    inside = application(state, Door(["testserver"], 80, token=TOKEN))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope.get("path") == "/openapi.json":
@@ -130,12 +130,12 @@ def loaded(found: dict[str, Any], desk: Desk) -> Any:
     return schemathesis.openapi.from_asgi("/openapi.json", app)
 
 
-def prepared(desk: Desk, path: str) -> None:
+def prepared(state: AppState, path: str) -> None:
     """What a path acts on is there; what it adds is not."""
-    desk.worksheets.write("one", ONE)
-    desk.watch.put("one", WATCHED)
+    state.worksheets.write("one", ONE)
+    state.watch.put("one", WATCHED)
     if "/kept/" in path:
-        place = desk.store.path("rec")
+        place = state.store.path("rec")
         if manage.listed(place):
             manage.drop(place, ["io.ops[op]"])
         if not path.endswith("/add"):
@@ -147,12 +147,12 @@ def prepared(desk: Desk, path: str) -> None:
     ("known", GenerationMode.POSITIVE), ("any", GenerationMode.POSITIVE), ("any", GenerationMode.NEGATIVE)])
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_the_service_does_what_the_document_says(path: str, method: str, which: str, mode: GenerationMode, apis: dict[str, Any],
-                                                 desk: Desk) -> None:
+                                                 state: AppState) -> None:
     operation = apis[which][path][method.upper()]
     described = document()["paths"][path][method]
     if mode is GenerationMode.NEGATIVE and not described["parameters"] and "requestBody" not in described:
         return  # nothing about it can be wrong
-    prepared(desk, path)
+    prepared(state, path)
     statuses = set()
 
     @given(operation.as_strategy(generation_mode=mode))

@@ -24,7 +24,7 @@ from iolab.server.alerts.commands import Commands, read_commands
 from iolab.server.alerts.watch import Watch
 from iolab.server.base.json_store import JsonStore
 from iolab.server.base.store import Store
-from iolab.server.http.actions import Desk
+from iolab.server.http.actions import AppState
 from iolab.statistics.kept import manage
 from support.recordings import SECOND, START, events
 from support.waiting import PATIENCE, until
@@ -299,12 +299,12 @@ def test_a_command_that_fails_is_in_the_log(words: tuple[str, ...], said_of_it: 
     ({"actions": [{"do": "shell", "name": "sh"}]}, 400, "that is no Alert"), ({"name": "other"}, 400, "another name"),
     ({"actions": [{"do": "record", "statistic": "io.opps", "minutes": 1}]}, 400, "there is no statistic"),
     ({"exceeds": None}, 400, "either exceeds")])
-def test_what_can_not_be_watched(changes: dict[str, Any], status: int, words: str, client: TestClient, desk: Desk) -> None:
+def test_what_can_not_be_watched(changes: dict[str, Any], status: int, words: str, client: TestClient, state: AppState) -> None:
     answer = client.put(f"{API}/alerts/busy", json=plain(recording="rec") | changes)
     assert answer.status_code == status
     assert words in answer.json()["error"]
     assert client.get(f"{API}/alerts").json() == {"schema": 1, "alerts": [], "commands": []}
-    assert not (desk.worksheets.directory.parent / "alerts").exists()
+    assert not (state.worksheets.directory.parent / "alerts").exists()
 
 
 def test_alerts_over_the_service(client: TestClient) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from ..base.models import Model, Value, Whole
+from ..base.models import Model, Value, VersionedModel
 from ..base.worksheet import Number, Text
 
 Given = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9 ._-]{0,63}$")]
@@ -73,7 +73,7 @@ class AlertState(Model):
     sentence: str
 
 
-class Alerts(Whole):
+class Alerts(VersionedModel):
     """All alerts, by name; commands: those that actions may name."""
 
     alerts: list[AlertState]
@@ -90,7 +90,7 @@ class AlertLine(Model):
     words: str
 
 
-class AlertLog(Whole):
+class AlertLog(VersionedModel):
     """The latest lines, the oldest first; `left`: how many earlier ones are still in the log."""
 
     lines: list[AlertLine]

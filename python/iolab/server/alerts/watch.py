@@ -53,16 +53,16 @@ class _Watched:
 class Watch:
     """Alerts of a store; `log` is what was said of them. Changes are safe from any thread; `look` is called by one."""
 
-    def __init__(self, store: Store, shelf: JsonStore[Alert], log: LogFile, commands: Commands | None = None, *,
+    def __init__(self, store: Store, documents: JsonStore[Alert], log: LogFile, commands: Commands | None = None, *,
                  now: Callable[[], int] = time.time_ns, wait_s: float = manage.WAIT_S) -> None:
         self.log = log
-        self._store, self._shelf, self._commands = store, shelf, commands or Commands()
+        self._store, self._documents, self._commands = store, documents, commands or Commands()
         self._now, self._wait = now, wait_s
         self._lock = threading.Lock()
         self._watched: dict[str, _Watched] = {}
-        for name in shelf.names():
+        for name in documents.names():
             try:
-                alert, _ = shelf.read(name)
+                alert, _ = documents.read(name)
                 self._watched[name] = _Watched(alert)
             except (FormatError, NotServed):
                 continue  # a damaged file watches nothing; saving one of that name replaces it
@@ -76,14 +76,14 @@ class Watch:
     def put(self, name: str, alert: Alert) -> Alerts:
         """Watch for something, in place of what had that name. UsageError where it can't be watched."""
         self._check(alert)
-        self._shelf.write(name, alert)
+        self._documents.write(name, alert)
         with self._lock:
             self._watched[name] = _Watched(alert)
         return self.listed()
 
     def remove(self, name: str) -> None:
         """Watch for it no more."""
-        self._shelf.remove(name)
+        self._documents.remove(name)
         with self._lock:
             self._watched.pop(name, None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ...report.model.heatmap_payload import HeatMapGroup
-from .models import Model, Value, Whole
+from .models import Model, Value, VersionedModel
 
 
 class SignedCells(Model):
@@ -16,7 +16,7 @@ class SignedCells(Model):
     values: list[float]
 
 
-class TwoRanges(Whole):
+class TwoRanges(VersionedModel):
     """What every comparison of two ranges of time says: both of equal length, widened to whole columns; covered_ns, other_covered_ns: how
     much of each was recorded."""
 

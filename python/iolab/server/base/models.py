@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,13 +17,13 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
 
 
-class Whole(Model):
+class VersionedModel(Model):
     """A whole answer, with the version of its shape."""
 
     schema_: Literal[1] = Field(1, serialization_alias="schema")
 
 
-class Problem(Whole):
+class Problem(VersionedModel):
     """Why there is no answer: what happened, and what to do about it (empty where nothing can be done)."""
 
     error: str
@@ -50,7 +50,7 @@ class RecordingFacts(Model):
     problem: str
 
 
-class Recordings(Whole):
+class Recordings(VersionedModel):
     """Everything that is served."""
 
     recordings: list[RecordingFacts]
@@ -96,14 +96,14 @@ class StatisticFacts(Model):
     why_not: str
 
 
-class Statistics(Whole):
+class Statistics(VersionedModel):
     """The catalogue, as far as it goes for one recording."""
 
     recording: str
     statistics: list[StatisticFacts]
 
 
-class OverTime(Whole):
+class OverTime(VersionedModel):
     """Values by column of time, per second (levels and shares: on average); null where nothing was recorded.
 
     Column c begins at t0_ns + c * interval_ns. first_ns, until_ns: the time that the answer is about; covered_ns: how much of it was
@@ -164,7 +164,7 @@ class StackAnswer(OverTime):
     others: Others | None
 
 
-class HeatAnswer(Whole):
+class HeatAnswer(VersionedModel):
     """Counts by column of time and by value: four lists of one length; low <= value < high in `unit`. `weight`: what `count` holds, I/Os
     or the bytes that they moved; `events` are I/Os.
 
@@ -204,7 +204,7 @@ class Line(Model):
     values: list[Value]
 
 
-class PercentilesAnswer(Whole):
+class PercentilesAnswer(VersionedModel):
     """A heat map as lines over time: percentiles, the largest value and the mean of each column, null where there was no I/O; `mean` of a
     line is that of all of the time together, never an average of columns. `gaps`: (first, one past the last) column in which nothing was
     recorded; they may reach beyond the columns, to either side, as may `window`, the time that is answered for (null: not known)."""
@@ -224,7 +224,7 @@ class PercentilesAnswer(Whole):
     window: tuple[int, int] | None
 
 
-class DrawnMap(Whole):
+class DrawnMap(VersionedModel):
     """A heat map made ready for the page's canvas. `group` is null where no event has such a value.
 
     gaps: (first, one past the last) column in which nothing was recorded; they may reach beyond the columns, to either side.
@@ -242,7 +242,7 @@ class DrawnMap(Whole):
     group: HeatMapGroup | None
 
 
-class Layers(Whole):
+class Layers(VersionedModel):
     """A heat map told apart by a field: `map` has one dimension, whose parts are the keys in the order they were asked for, then all
     others together where these are asked for; together they are the map, on the same columns and rows."""
 
@@ -262,7 +262,7 @@ class Extreme(Model):
     value: float | int
 
 
-class Extremes(Whole):
+class Extremes(VersionedModel):
     """The moments with the largest or smallest values, in that order, the earlier first among equals.
 
     statistic: what was looked at, a number over time: without the breakdown that was asked for. Columns that the span cuts, and those
@@ -299,7 +299,7 @@ class DimensionShares(Model):
     left_outside: int
 
 
-class Who(Whole):
+class Who(VersionedModel):
     """Whose the I/Os inside a rectangle of time and value are, the most telling dimension first. An open end of it is null.
 
     without_y: I/Os that lack the value; they are outside.
@@ -333,7 +333,7 @@ class Node(Model):
     children: list[Node]
 
 
-class Hierarchy(Whole):
+class Hierarchy(VersionedModel):
     """The plain sums of paths, by directory, in I/Os or bytes. `unnamed`: of I/Os whose path is not known."""
 
     recording: str
@@ -344,7 +344,7 @@ class Hierarchy(Whole):
     root: Node
 
 
-class Tick(Whole):
+class Tick(VersionedModel):
     """Once a second in the stream: how far a recording is. `state`: "recording", "waiting" for the probe, "ended", or "" of what was not
     recorded live. now_ns: until when the newest session is there, which is what is followed; less than last_ns where that was begun after
     the clock was set back. lost, suspended (with the reason): by source, as the recorder says. problem: why it can't be read now, else
@@ -363,7 +363,51 @@ class Tick(Whole):
     problem: str
 
 
+class Mark(Model):
+    """A named span of time; until_ns is null while it lasts."""
+
+    label: str
+    kind: str
+    from_ns: int
+    until_ns: int | None
+    link: str | None
+    facts: dict[str, Any]
+
+
+class Marks(VersionedModel):
+    """Marks of a recording in the order they were made; `left`: how many earlier ones are not listed."""
+
+    recording: str
+    marks: list[Mark]
+    left: int
+
+
+class Loss(Model):
+    """Something that is not in a recording; count is null where nobody knows how much."""
+
+    source: str
+    kind: str
+    from_ns: int | None
+    until_ns: int | None
+    count: int | None
+    words: str
+
+
+class Losses(VersionedModel):
+    """Losses in the order they were noted; `totals` by kind over all of them; `left`: how many earlier ones are not listed.
+
+    recorded: (from, until) in ns when it was recorded, as far as that is still there; empty where nobody knows, as of traces.
+    """
+
+    recording: str
+    losses: list[Loss]
+    totals: dict[str, int]
+    gaps: list[tuple[int, int]]
+    recorded: list[tuple[int, int]]
+    left: int
+
+
 ANSWERS: dict[str, type[Model]] = {each.__name__: each for each in (
     Problem, Recordings, Statistics, SeriesAnswer, StackAnswer, HeatAnswer, DrawnMap,
-    PercentilesAnswer, Layers, Extremes, Who, Hierarchy, Tick)}
+    PercentilesAnswer, Layers, Extremes, Who, Hierarchy, Tick, Marks, Losses)}
 """Every answer to a question, by name."""

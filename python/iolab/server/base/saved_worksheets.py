@@ -8,12 +8,12 @@ from .store import NotServed
 from .worksheet import SavedFacts, SavedWorksheets, Worksheet
 
 
-def listed(shelf: JsonStore[Worksheet]) -> SavedWorksheets:
+def listed(documents: JsonStore[Worksheet]) -> SavedWorksheets:
     """What is saved, by name; what can't be read is listed with its problem."""
     found = []
-    for name in shelf.names():
+    for name in documents.names():
         try:
-            sheet, changed = shelf.read(name)
+            sheet, changed = documents.read(name)
             found.append(SavedFacts(name=name, recording=sheet.recording, graphs=len(sheet.graphs), changed_ns=changed, problem=""))
         except NotServed:
             continue  # removed meanwhile

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from .models import Model, Whole
+from .models import Model, VersionedModel
 
 MOST_GRAPHS = 64
 MOST_HIGHLIGHTS = 1000
@@ -107,7 +107,7 @@ class SavedFacts(Model):
     problem: str
 
 
-class SavedWorksheets(Whole):
+class SavedWorksheets(VersionedModel):
     """Worksheets that are saved, by name."""
 
     worksheets: list[SavedFacts]

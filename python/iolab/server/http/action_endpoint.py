@@ -16,7 +16,7 @@ from ..base.json_store import said
 from ..base.models import Model
 from ..base.thread_pool import Workers
 from ..queries.query_params import parameters
-from .actions import Action, Desk
+from .actions import Action, AppState
 
 LARGEST = 1 << 20
 """Bytes of a document."""
@@ -24,26 +24,26 @@ PATIENCE = 10.0
 """Seconds that a document may take to come."""
 
 
-def endpoint(action: Action, desk: Desk, pool: Workers) -> Callable[[Request], Any]:
+def endpoint(action: Action, state: AppState, pool: Workers) -> Callable[[Request], Any]:
     """The endpoint of an action."""
     known = {each.name: each.most for each in action.parameters if each.place == "query"}
 
     async def answer(request: Request) -> Response:
         words = {**parameters(request.query_params.multi_items(), known), **request.path_params}
         content = await _document(request) if action.body is not None else b""
-        return await pool.run(lambda: _acted(action, desk, words, content))
+        return await pool.run(lambda: _acted(action, state, words, content))
 
     return answer
 
 
-def _acted(action: Action, desk: Desk, words: dict[str, str], content: bytes) -> Response:
+def _acted(action: Action, state: AppState, words: dict[str, str], content: bytes) -> Response:
     document = None
     if action.body is not None:
         try:
             document = action.body.model_validate_json(content, strict=True)
         except ValidationError as error:
             raise UsageError(f"that is no {action.body.__name__}: {said(error)}", hint="see docs/reference/api.md") from None
-    found = action.act(desk, words, document)
+    found = action.act(state, words, document)
     if found is None:
         return Response(status_code=204)
     headers = {"content-disposition": f'attachment; filename="{action.file}"'} if action.file else None

@@ -27,7 +27,7 @@ Method = Literal["GET", "PUT", "POST", "DELETE"]
 
 
 @dataclass(frozen=True)
-class Desk:
+class AppState:
     """What is served, where worksheets are saved, and the watch over alerts."""
 
     store: Store
@@ -35,15 +35,15 @@ class Desk:
     watch: Watch
 
 
-def desk_in(store: Store, home: Path, log: Path, commands: Commands | None = None) -> Desk:
-    """A desk whose documents lie below a directory. log: file of what alerts said. commands: that alerts may run."""
+def state_in(store: Store, home: Path, log: Path, commands: Commands | None = None) -> AppState:
+    """A state whose documents lie below a directory. log: file of what alerts said. commands: that alerts may run."""
     watch = Watch(store, JsonStore(home / "alerts", Alert, "alert", MOST), LogFile(log), commands)
-    return Desk(store, JsonStore(home / "worksheets", Worksheet, "worksheet"), watch)
+    return AppState(store, JsonStore(home / "worksheets", Worksheet, "worksheet"), watch)
 
 
-def at_home(store: Store, commands: Commands | None = None) -> Desk:
-    """The desk of who runs this. commands: that alerts may run."""
-    return desk_in(store, folder(os.environ), folder(os.environ, "STATE", ".local/state") / "alerts.jsonl", commands)
+def state_of_user(store: Store, commands: Commands | None = None) -> AppState:
+    """The state of who runs this. commands: that alerts may run."""
+    return state_in(store, folder(os.environ), folder(os.environ, "STATE", ".local/state") / "alerts.jsonl", commands)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Action:
 
     Attributes:
         method, path: below the API's prefix; words in braces are parameters of place "path". about: in one line.
-        act: does it, given the desk, the parameters and the document, None where there is none.
+        act: does it, given the state, the parameters and the document, None where there is none.
         parameters: that it takes. body: model of the document that it takes. model: of its answer, None where there is none or only `kind`.
         file: name under which a browser saves the answer.
     """
@@ -60,7 +60,7 @@ class Action:
     method: Method
     path: str
     about: str
-    act: Callable[[Desk, Words, Any], Model | str | None]
+    act: Callable[[AppState, Words, Any], Model | str | None]
     parameters: tuple[Parameter, ...] = ()
     body: type[Model] | None = None
     model: type[Model] | None = None
@@ -72,21 +72,21 @@ _NAME = Parameter("name", "Of what is saved.", {"type": "string", "pattern": f"^
 
 
 def _keep(name: str, about: str, body: type[Model], change: Callable[[Store, Any], Kept]) -> Action:
-    return Action("POST", f"/kept/{name}", about, lambda desk, words, document: change(desk.store, document), body=body, model=Kept)
+    return Action("POST", f"/kept/{name}", about, lambda state, words, document: change(state.store, document), body=body, model=Kept)
 
 
 ACTIONS = (
-    Action("GET", "/worksheets", "Worksheets that are saved.", lambda desk, words, _: saved_worksheets.listed(desk.worksheets),
+    Action("GET", "/worksheets", "Worksheets that are saved.", lambda state, words, _: saved_worksheets.listed(state.worksheets),
            model=SavedWorksheets),
-    Action("GET", "/worksheets/{name}", "A saved worksheet.", lambda desk, words, _: desk.worksheets.read(words["name"])[0], (_NAME,),
+    Action("GET", "/worksheets/{name}", "A saved worksheet.", lambda state, words, _: state.worksheets.read(words["name"])[0], (_NAME,),
            model=Worksheet),
-    Action("PUT", "/worksheets/{name}", "Save a worksheet.", lambda desk, words, sheet: desk.worksheets.write(words["name"], sheet),
+    Action("PUT", "/worksheets/{name}", "Save a worksheet.", lambda state, words, sheet: state.worksheets.write(words["name"], sheet),
            (_NAME,), Worksheet, Worksheet),
-    Action("DELETE", "/worksheets/{name}", "Delete a saved worksheet.", lambda desk, words, _: desk.worksheets.remove(words["name"]),
+    Action("DELETE", "/worksheets/{name}", "Delete a saved worksheet.", lambda state, words, _: state.worksheets.remove(words["name"]),
            (_NAME,)),
     Action("POST", "/share", "A worksheet as one HTML file, with the answers to these questions.",
-           lambda desk, words, wanted: share.share(desk.store, wanted), body=Sharing, kind="text/html", file="worksheet.html"),
-    Action("GET", "/kept", "Statistics that are kept of a recording.", lambda desk, words, _: kept_api.kept(desk.store, words),
+           lambda state, words, wanted: share.share(state.store, wanted), body=Sharing, kind="text/html", file="worksheet.html"),
+    Action("GET", "/kept", "Statistics that are kept of a recording.", lambda state, words, _: kept_api.kept(state.store, words),
            (RECORDING,), model=Kept),
     _keep("add", "Keep a statistic.", KeepAdd, kept_api.add),
     _keep("pause", "Pause a kept statistic.", KeepChange, kept_api.pause),
@@ -94,10 +94,10 @@ ACTIONS = (
     _keep("prune", "Remove what is kept from before a moment.", KeepPrune, kept_api.prune),
     _keep("limits", "Limit what all kept statistics take together, and for how long they stay.", KeepLimits, kept_api.limit),
     _keep("drop", "Keep a statistic no more, and remove what was kept of it.", KeepChange, kept_api.drop),
-    Action("GET", "/alerts", "Alerts, and how they stand.", lambda desk, words, _: desk.watch.listed(), model=Alerts),
-    Action("GET", "/alerts/log", "What was said of alerts lately.", lambda desk, words, _: desk.watch.log.latest(), model=AlertLog),
-    Action("PUT", "/alerts/{name}", "Watch for something.", lambda desk, words, alert: desk.watch.put(words["name"], alert), (_NAME,),
+    Action("GET", "/alerts", "Alerts, and how they stand.", lambda state, words, _: state.watch.listed(), model=Alerts),
+    Action("GET", "/alerts/log", "What was said of alerts lately.", lambda state, words, _: state.watch.log.latest(), model=AlertLog),
+    Action("PUT", "/alerts/{name}", "Watch for something.", lambda state, words, alert: state.watch.put(words["name"], alert), (_NAME,),
            Alert, Alerts),
-    Action("DELETE", "/alerts/{name}", "Watch for it no more.", lambda desk, words, _: desk.watch.remove(words["name"]), (_NAME,)),
+    Action("DELETE", "/alerts/{name}", "Watch for it no more.", lambda state, words, _: state.watch.remove(words["name"]), (_NAME,)),
 )
 """Every path beside those that answer a question."""

@@ -19,7 +19,7 @@ from ...errors import FormatError, IolabError, ResultsError, UsageError
 from ..base.models import Model, Problem
 from ..base.store import NotServed, Store
 from ..base.thread_pool import Busy, Workers
-from ..live.stream import Streams, gone, stream_path
+from ..live.stream import Streams, disconnected, stream_path
 from ..prometheus import metrics
 from ..queries import binary
 from ..queries.query_params import parameters
@@ -28,7 +28,7 @@ from ..queries.routes import PREFIX, ROUTES, Route
 from ..reports import reports
 from . import action_endpoint, page
 from .access import Door, Guard
-from .actions import ACTIONS, Desk
+from .actions import ACTIONS, AppState
 from .compression import is_far, packed, response
 from .openapi import document
 
@@ -38,15 +38,15 @@ GONE = 499
 _T = TypeVar("_T")
 
 
-def application(desk: Desk | Store, door: Door, exporter: metrics.Exporter | None = None, *, stopping: Callable[[], bool] = lambda: False,
-                workers: Workers | None = None) -> ASGIApp:
-    """The service of a desk, or of a store without changes, behind its door. `stopping` says that open streams are to end."""
+def application(state: AppState | Store, door: Door, exporter: metrics.Exporter | None = None, *,
+                stopping: Callable[[], bool] = lambda: False, workers: Workers | None = None) -> ASGIApp:
+    """The service of a state, or of a store without changes, behind its door. `stopping` says that open streams are to end."""
     pool = workers or Workers()
-    store = desk.store if isinstance(desk, Desk) else desk
+    store = state.store if isinstance(state, AppState) else state
     streams = Streams(store, pool, stopping)
     remembered = Remembered()
     paths = [Path(f"{PREFIX}{route.path}", _endpoint(route, store, pool, remembered), methods=["GET"]) for route in ROUTES]
-    paths += _of_actions(desk, pool) if isinstance(desk, Desk) else []
+    paths += _of_actions(state, pool) if isinstance(state, AppState) else []
     paths += [
         Path(f"{PREFIX}/openapi.json", _openapi, methods=["GET"]), Path(f"{PREFIX}/stream", stream_path(streams), methods=["GET"]),
         Path(reports.PATH, reports.endpoint(reports.Reports(store), pool), methods=["GET"]),
@@ -72,7 +72,7 @@ def _endpoint(route: Route, store: Store, pool: Workers, remembered: Remembered)
             content, found = remembered.answer(store, wanted, words, route.ends, make) if route.ends else make()
             return *packed(content, far=far), found
 
-        asked = await _unless_gone(pool.run(answer), request.receive)
+        asked = await _unless_disconnected(pool.run(answer), request.receive)
         if asked is None:
             return Response(status_code=GONE)
         content, encoded, found = asked
@@ -81,9 +81,9 @@ def _endpoint(route: Route, store: Store, pool: Workers, remembered: Remembered)
     return endpoint
 
 
-async def _unless_gone(asked: Coroutine[Any, Any, _T], receive: Receive) -> _T | None:
+async def _unless_disconnected(asked: Coroutine[Any, Any, _T], receive: Receive) -> _T | None:
     """What was asked for; None, and it is given up, where who asks has gone."""
-    question, leaving = asyncio.create_task(asked), asyncio.create_task(gone(receive))
+    question, leaving = asyncio.create_task(asked), asyncio.create_task(disconnected(receive))
     try:
         await asyncio.wait({question, leaving}, return_when=asyncio.FIRST_COMPLETED)
         return question.result() if question.done() else None
@@ -93,11 +93,11 @@ async def _unless_gone(asked: Coroutine[Any, Any, _T], receive: Receive) -> _T |
         await asyncio.gather(question, leaving, return_exceptions=True)
 
 
-def _of_actions(desk: Desk, pool: Workers) -> list[Path]:
+def _of_actions(state: AppState, pool: Workers) -> list[Path]:
     """The paths of actions, with all that can be done at each."""
     found: dict[str, dict[str, Callable[[Request], Any]]] = {}
     for action in ACTIONS:
-        found.setdefault(action.path, {})[action.method] = action_endpoint.endpoint(action, desk, pool)
+        found.setdefault(action.path, {})[action.method] = action_endpoint.endpoint(action, state, pool)
     return [Path(f"{PREFIX}{path}", _by_method(ways), methods=list(ways)) for path, ways in found.items()]
 
 

@@ -12,7 +12,7 @@ from ...errors import UsageError
 from ...statistics.kept import limits as limiting
 from ...statistics.kept import manage
 from ...statistics.kept.definitions import LONGEST_S
-from ..base.models import Model, Whole
+from ..base.models import Model, VersionedModel
 from ..base.store import Store
 from ..base.worksheet import Moment, Text
 from ..queries.query_params import Words, recording_of
@@ -70,7 +70,7 @@ class KeptLimits(Model):
     pending: bool
 
 
-class Kept(Whole):
+class Kept(VersionedModel):
     """Statistics that are kept of a recording, and their limits; none of a trace."""
 
     recording: str

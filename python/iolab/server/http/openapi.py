@@ -14,7 +14,6 @@ from ...report.model.schema import maps_schema, typescript
 from ..alerts.alert import ALERTS
 from ..base.compared import COMPARED
 from ..base.models import ANSWERS, Model, Problem
-from ..base.noted import NOTED
 from ..base.worksheet import SHEETS
 from ..live.stream import PARAMETERS as STREAM
 from ..queries import binary
@@ -71,7 +70,7 @@ def write(root: Path) -> list[Path]:
 
 
 def _schemas(template: str) -> dict[str, Any]:
-    models = ANSWERS | NOTED | COMPARED | SHEETS | KEEPING | ALERTS
+    models = ANSWERS | COMPARED | SHEETS | KEEPING | ALERTS
     return models_json_schema([(model, "serialization") for model in models.values()], ref_template=template)[1]
 
 

@@ -16,7 +16,7 @@ from ..base.store import Store
 from ..prometheus import protobuf
 from ..queries import binary
 from ..queries.routes import PREFIX
-from .actions import desk_in
+from .actions import state_in
 from .serve import LOCAL, Listener, listen, serve
 
 _LINES = "time:ms,latency:us,offset:bytes,size:bytes,op,process,file\n0,100,0,8192,read,a,/a/b\n1500,90,8192,512,write,b,/a/c\n"
@@ -35,7 +35,7 @@ _CHANGES = (
 _METRICS = ("io.ops[latency]", "io.bytes", "io.ops[size]")
 
 
-def warm(host: str | None = None) -> None:
+def preload_server(host: str | None = None) -> None:
     """Serve a little recording of no one's for a moment, and ask it everything. `host`: a name that is to be looked up later."""
     with TemporaryDirectory(prefix="iolab-") as folder:
         trace = Path(folder) / "trace.csv"
@@ -45,8 +45,8 @@ def warm(host: str | None = None) -> None:
             listen(host, 0).socket.close()
         listener = listen(LOCAL, 0)
         asker = threading.Thread(target=_ask, args=(listener,), daemon=True)
-        desk = desk_in(Store([Path(folder) / "recording"]), Path(folder), Path(folder) / "alerts.jsonl")
-        serve(desk, listener, metrics=_METRICS, ready=asker.start,
+        state = state_in(Store([Path(folder) / "recording"]), Path(folder), Path(folder) / "alerts.jsonl")
+        serve(state, listener, metrics=_METRICS, ready=asker.start,
               go_on=lambda: asker.ident is None or asker.is_alive())
 
 

@@ -20,7 +20,7 @@ from ..base.thread_pool import Workers, load
 from ..live.stream import PATIENCE
 from ..prometheus.metrics import Exporter
 from .access import LONGEST_HEAD, Door
-from .actions import Desk
+from .actions import AppState
 from .app import application
 from .connections import Connection
 
@@ -85,18 +85,18 @@ class _Server(uvicorn.Server):
         yield
 
 
-def serve(served: Desk | Store, listener: Listener, *, metrics: Sequence[str] = (), ready: Callable[[], None] = lambda: None,
+def serve(served: AppState | Store, listener: Listener, *, metrics: Sequence[str] = (), ready: Callable[[], None] = lambda: None,
           go_on: Callable[[], bool] = lambda: True) -> None:
     """Serve until SIGINT, SIGTERM or SIGHUP, or until `go_on` says False; then open streams are ended and the socket is closed.
 
-    Of a store without its desk nothing can be changed. `ready` is called once requests are answered, `go_on` several times a second.
+    Of a store without its state nothing can be changed. `ready` is called once requests are answered, `go_on` several times a second.
     """
-    exporter = Exporter(served.store if isinstance(served, Desk) else served, metrics)
+    exporter = Exporter(served.store if isinstance(served, AppState) else served, metrics)
     _quieten()
     workers = Workers()
     stopping = threading.Event()
     watcher = threading.Thread(target=served.watch.run, args=(stopping,), name="iolab-watch", daemon=True) if isinstance(
-        served, Desk) else None
+        served, AppState) else None
     try:
         if watcher is not None:
             watcher.start()
@@ -109,7 +109,7 @@ def serve(served: Desk | Store, listener: Listener, *, metrics: Sequence[str] = 
             watcher.join(ENDS_WITHIN)
 
 
-async def _serve(served: Desk | Store, listener: Listener, exporter: Exporter, workers: Workers, ready: Callable[[], None],
+async def _serve(served: AppState | Store, listener: Listener, exporter: Exporter, workers: Workers, ready: Callable[[], None],
                  go_on: Callable[[], bool]) -> None:
     server: _Server
 

@@ -144,7 +144,7 @@ class StreamResponse(Response):
             await send({"type": "http.response.body", "body": b""})
             return
         self._streams.open += 1
-        tasks = {asyncio.create_task(self._write(send)), asyncio.create_task(gone(receive))}
+        tasks = {asyncio.create_task(self._write(send)), asyncio.create_task(disconnected(receive))}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -159,7 +159,7 @@ class StreamResponse(Response):
         await asyncio.wait_for(send({"type": "http.response.body", "body": b""}), self._streams.patience)
 
 
-async def gone(receive: Receive) -> None:
+async def disconnected(receive: Receive) -> None:
     """When who asks has hung up."""
     while (await receive())["type"] != "http.disconnect":
         pass

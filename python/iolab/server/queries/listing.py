@@ -12,8 +12,7 @@ from ...statistics.ask.available import available
 from ...statistics.engine.coverage import covered
 from ...statistics.engine.snapshot import snapshot
 from ...statistics.language.fields import MAPPED
-from ..base.models import Breakdown, Lacking, RecordingFacts, Recordings, SourceFacts, StatisticFacts, Statistics
-from ..base.noted import Loss, Losses, Mark, Marks
+from ..base.models import Breakdown, Lacking, Loss, Losses, Mark, Marks, RecordingFacts, Recordings, SourceFacts, StatisticFacts, Statistics
 from ..base.status import changes
 from ..base.store import Store
 from .query_params import Words, recording_of

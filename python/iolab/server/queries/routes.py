@@ -12,6 +12,8 @@ from ..base.models import (
     HeatAnswer,
     Hierarchy,
     Layers,
+    Losses,
+    Marks,
     Model,
     PercentilesAnswer,
     Recordings,
@@ -20,7 +22,6 @@ from ..base.models import (
     Statistics,
     Who,
 )
-from ..base.noted import Losses, Marks
 from ..base.store import Store
 from . import compare_heatmap, drill, listing, peaks, queries, split_heatmap
 from .parameters import (
