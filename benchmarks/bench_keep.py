@@ -25,7 +25,7 @@ from iolab.recording.base.metadata import read_facts
 from iolab.recording.base.schema import EVENTS
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.engine.cells import lower_bounds
-from iolab.statistics.kept import definitions, manage, tables
+from iolab.statistics.kept import definitions, manage, recovery, tables
 from iolab.statistics.kept.compaction import Merger
 from iolab.statistics.kept.paths import TIERS, files, folder_name, path_of
 from iolab.statistics.kept.state import Kept, State
@@ -121,7 +121,7 @@ def written(path: Path, parts: Sequence[tuple[float, float, float]], hours: int 
             after(number)
     seconds = time.perf_counter() - started
     until = last * SECOND
-    definitions.change(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
+    recovery.change_definitions(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
     facts = read_facts(path)
     facts.dropped = {"through": number, "until_ns": until, "segments": number, "events": {"block": total}, "bytes": 0}
     facts.write(path)

@@ -21,8 +21,9 @@ from iolab.statistics.answers.answers import Series
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.engine.snapshot import snapshot
 from iolab.statistics.kept.coverage import held_of
-from iolab.statistics.kept.definitions import Definition, change
+from iolab.statistics.kept.definitions import Definition
 from iolab.statistics.kept.paths import TIERS
+from iolab.statistics.kept.recovery import change_definitions
 from iolab.statistics.kept.writer import Keeper
 from iolab.statistics.language.names import parse
 from support.recordings import SECOND, START, events, samples
@@ -124,7 +125,7 @@ def test_counters_do_not_grow_across_their_gap(tmp_path: Path) -> None:
 
 def test_what_was_kept_lacks_it_too(tmp_path: Path) -> None:
     one = recording(tmp_path / "r", [("block", 3, 8)])
-    change(one.path, lambda before: before.with_(Definition("io.ops", 0, source="block", since_ns=START)))
+    change_definitions(one.path, lambda before: before.with_(Definition("io.ops", 0, source="block", since_ns=START)))
     Keeper(one.path).look()
     [held] = held_of(one.path, parse("io.ops"), "block")
     before, after = held.spans(TIERS[:1], snapshot(one)) or []

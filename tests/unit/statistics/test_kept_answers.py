@@ -254,9 +254,9 @@ def test_longer_sums_answer_for_longer_columns(tmp_path: Path) -> None:
     """Two days, about two segments an hour; seconds are kept for a day only."""
     path = tmp_path / "r"
     make(path, [], segments=95, seconds=20, step_s=1900, per_s=5)
-    from iolab.statistics.kept import definitions
+    from iolab.statistics.kept import definitions, recovery
 
-    definitions.change(path, lambda before: definitions.Definitions(retention={"1s": DAY // SECOND, "1m": 10 * DAY // SECOND,
+    recovery.change_definitions(path, lambda before: definitions.Definitions(retention={"1s": DAY // SECOND, "1m": 10 * DAY // SECOND,
                                                                                "1h": 90 * DAY // SECOND}))
     manage.add(path, [MAPS[0], NUMBERS[0]], backfill=True)
     row = {each["tier"]: each for each in manage.listed(path)[0]["tiers"]}
@@ -310,11 +310,11 @@ def test_what_says_what_is_kept_is_damaged_and_events_answer(whole: Recording, t
 
 
 def test_statistics_of_a_newer_iolab_harm_no_others(tmp_path: Path) -> None:
-    from iolab.statistics.kept import definitions
+    from iolab.statistics.kept import definitions, recovery
 
     path = tmp_path / "r"
     make(path, [], segments=2)
-    definitions.change(path, lambda before: before.with_(definitions.Definition("io.novelty[moon]", 1)))
+    recovery.change_definitions(path, lambda before: before.with_(definitions.Definition("io.novelty[moon]", 1)))
     manage.add(path, ["io.bytes[file]"], backfill=True)
     rows = {row["statistic"]: row for row in manage.listed(path)}
     assert (rows["io.novelty[moon]"]["state"], rows["io.bytes[file]"]["state"]) == ("waiting", "kept")

@@ -17,7 +17,7 @@ from iolab.recording.base.counts import HeatCounts
 from iolab.recording.read.recording import Recording
 from iolab.statistics.answers.answers import Stack
 from iolab.statistics.ask.query import query
-from iolab.statistics.kept import definitions, manage, state, tables
+from iolab.statistics.kept import definitions, manage, recovery, state, tables
 from iolab.statistics.kept.paths import TIERS, File, chosen, files, folder_name, is_folder
 from iolab.statistics.kept.writer import Keeper
 from iolab.statistics.language.intervals import SECOND
@@ -111,6 +111,6 @@ def test_damaged_files_are_told(tmp_path: Path) -> None:
     assert manage.listed(old.path)[0]["tiers"][0]["files"] == 2
     # the keeper goes on beside it
     told: list[str] = []
-    definitions.change(old.path, lambda before: replace(before, bytes=None))
+    recovery.change_definitions(old.path, lambda before: replace(before, bytes=None))
     Keeper(old.path, noticed=told.append).look()
     assert any("damaged file of a kept statistic" in words for words in told)

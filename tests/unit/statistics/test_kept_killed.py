@@ -23,7 +23,7 @@ from iolab.recording.write.retention import finish_dropping
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Stack
 from iolab.statistics.ask.query import query
-from iolab.statistics.kept import compaction, definitions, manage, tables
+from iolab.statistics.kept import compaction, definitions, manage, recovery, tables
 from iolab.statistics.kept import writer as keeper
 from iolab.statistics.kept.writer import Keeper
 from iolab.statistics.language.intervals import SECOND
@@ -48,7 +48,7 @@ def test_killed_at_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s
     path = tmp_path / "r"
     make(path, [], segments=4, seconds=10, step_s=1500, per_s=5)
     expected = counts(path)
-    definitions.change(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
+    recovery.change_definitions(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
     calls = 0
     target = os if step == "fsync" else Path
     really = getattr(target, step)
@@ -83,7 +83,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
     path, chance = tmp_path / "r", random.Random(3)
     make(path, [], segments=8, seconds=10, step_s=1000, per_s=5)
     expected = counts(path)
-    definitions.change(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
+    recovery.change_definitions(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
     words = "import sys; from pathlib import Path; from iolab.statistics.kept.writer import Keeper; print('go', flush=True); " \
             "Keeper(Path(sys.argv[1])).look(); print('done', flush=True)"
     done = False
@@ -120,7 +120,7 @@ def test_what_a_merge_left_counts_once(tmp_path: Path) -> None:
     found = counts(aged(path, tmp_path / "old", 0).path)
     assert np.array_equal(found.values, expected.values)
     Keeper(path).look()
-    definitions.change(path, lambda before: before.with_(before.statistics[NAME]))
+    recovery.change_definitions(path, lambda before: before.with_(before.statistics[NAME]))
     manage.resume(path)
     assert not copy.exists()
 
@@ -139,7 +139,7 @@ def test_a_damaged_segment_costs_only_itself(tmp_path: Path) -> None:
     make(path, [], segments=3, seconds=10)
     layout.sealed_file(path, 2, "events").write_bytes(b"PAR1 no such thing PAR1")
     told: list[str] = []
-    definitions.change(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
+    recovery.change_definitions(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
     Keeper(path, noticed=told.append).look()
     assert manage.listed(path)[0]["segments"] == 2
     found = counts(aged_without(path, tmp_path / "old"))

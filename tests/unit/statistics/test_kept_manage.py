@@ -18,7 +18,7 @@ from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import query
-from iolab.statistics.kept import definitions, manage, state
+from iolab.statistics.kept import definitions, manage, recovery, state
 from iolab.statistics.kept.budget import Budget
 from iolab.statistics.kept.paths import folder_name
 from iolab.statistics.kept.writer import Keeper
@@ -138,7 +138,7 @@ def test_what_is_recorded_is_left_to_its_recorder(tmp_path: Path) -> None:
 def test_the_budget_suspends_the_largest(tmp_path: Path) -> None:
     path = tmp_path / "r"
     make(path, [], segments=4)
-    definitions.change(path, lambda before: replace(before, bytes=6000))
+    recovery.change_definitions(path, lambda before: replace(before, bytes=6000))
     rows = manage.add(path, [NAME, MAP, "io.ops[file]"], backfill=True)
     held = {row["statistic"]: row for row in rows}
     suspended = [name for name, row in held.items() if row["state"] == "suspended"]
@@ -147,7 +147,7 @@ def test_the_budget_suspends_the_largest(tmp_path: Path) -> None:
     assert held[suspended[0]]["gaps"][0][1] is None
     # what is suspended takes its place still, so that others follow
     assert min(held[name]["tiers"][0]["files"] for name in suspended) < 4
-    definitions.change(path, lambda before: replace(before, bytes=None))
+    recovery.change_definitions(path, lambda before: replace(before, bytes=None))
     after = {row["statistic"]: row for row in manage.resume(path)}
     assert {row["state"] for row in after.values()} == {"kept"}
     assert all(row["gaps"][0][1] is not None for name, row in after.items() if name in suspended)
@@ -234,7 +234,7 @@ def test_what_is_kept_until_a_moment_pauses_of_itself(tmp_path: Path) -> None:
     make(path, [], segments=2)
     now = [START + 30 * SECOND]
     until = START + 45 * SECOND + 5
-    definitions.change(path, lambda before: before.with_(definitions.Definition(NAME, 1, until_ns=until)).with_(
+    recovery.change_definitions(path, lambda before: before.with_(definitions.Definition(NAME, 1, until_ns=until)).with_(
         definitions.Definition(MAP, 1)))
     keeper = Keeper(path, now=lambda: now[0])
     assert keeper.look()

@@ -26,7 +26,8 @@ from iolab.statistics.ask.follow import Follower
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.engine.snapshot import quiet as quiet_sources
 from iolab.statistics.kept.answer import span_of
-from iolab.statistics.kept.definitions import Definition, change
+from iolab.statistics.kept.definitions import Definition
+from iolab.statistics.kept.recovery import change_definitions
 from iolab.statistics.kept.state import read_state
 from iolab.statistics.kept.writer import Keeper
 from iolab.statistics.language.names import parse
@@ -133,7 +134,7 @@ def test_what_is_kept_is_of_the_source_that_answers(tmp_path: Path) -> None:
     with RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock,
                                 sources={"block": {}, "syscall": {}}) as writer:
         definition = Definition("io.ops", START, None, None)
-        change(tmp_path / "r", lambda before: before.with_(definition))
+        change_definitions(tmp_path / "r", lambda before: before.with_(definition))
         calls(writer, clock)
         keeper = Keeper(tmp_path / "r")
         keeper.look()

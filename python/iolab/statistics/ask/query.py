@@ -68,10 +68,10 @@ def _kept_heat(events: Trace | Recording, kind: Y, filters: Sequence[Filter], fr
                interval_ns: int | None, columns: int, source: str | None, weight: Weight) -> HeatCounts | None:
     if isinstance(events, Recording):
         # not for traces: what it needs takes its time to load
-        from ..kept import heatmap_answer
+        from ..kept.answer import answer_heat
 
-        return heatmap_answer.heat(events, kind, filters, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns,
-                          source=source, weight=weight)
+        return answer_heat(events, kind, filters, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns,
+                           source=source, weight=weight)
     return None
 
 

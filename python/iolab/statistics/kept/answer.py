@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import ResultsError
+from ...recording.base.counts import HeatCounts, Weight, Y
 from ...recording.base.intervals import joined
 from ...recording.read.recording import Recording
 from ..answers.answers import Answer
 from ..engine.coverage import begun_ns, clipped, covered, sessions_of
 from ..engine.snapshot import Snapshot, Span, snapshot
 from ..engine.windows import Window, window_of
+from ..language.catalogue import CATALOGUE, preference
 from ..language.fields import QUANTIZED
 from ..language.intervals import SECOND, columns_of
-from ..language.names import Statistic
+from ..language.names import Between, Filter, Statistic
 from ..tiers import segment_maps
 from ..tiers.heat import LONG_SCAN
 from . import answer_counters, answer_events
@@ -144,6 +147,44 @@ def choose(recording: Recording, asked: Statistic, *, from_ns: int | None, until
     window = replace(plan.window, recorded=_recorded(plan, held, snap))
     notes = (f"from what was kept as {held.statistic}", *plan.notes)
     return RollUps(asked, held, plan.tiers, window, there, notes)
+
+
+def answer_heat(recording: Recording, y: Y, filters: Sequence[Filter], *, from_ns: int | None, until_ns: int | None,
+                interval_ns: int | None, columns: int, source: str | None, weight: Weight) -> HeatCounts | None:
+    """The heat map of events under conditions, where a kept statistic has the same question for its name.
+
+    None where the events themselves are to be asked; arguments as in `query.heat`.
+    """
+    if not (recording.path / DEFINITIONS).is_file():
+        return None
+    events = preference(snapshot(recording).sources)
+    chosen = source if source is not None else events[0] if events else None
+    for asked in _statistics_of(y, filters, chosen, weight):
+        found = answer(recording, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns, source=chosen)
+        if isinstance(found, HeatCounts):
+            return found
+    return None
+
+
+def _statistics_of(y: Y, filters: Sequence[Filter], source: str | None, weight: Weight) -> Iterator[Statistic]:
+    """Statistics that count the I/Os of a source, or add up their bytes, by y; of any source where it is None."""
+    ways = dict.fromkeys((tuple(filters), tuple(_as_named(each) for each in filters)))
+    for entry in CATALOGUE.values():
+        able = entry.sources and (source is None or not entry.only or source in entry.sources)
+        asks = y in entry.breakdowns and all(each.field in entry.filters for each in filters)
+        if able and asks and entry.weight == weight:
+            group, _, name = entry.name.partition(".")
+            yield from (Statistic(group, name, way, y) for way in ways)
+
+
+def _as_named(condition: Filter) -> Filter:
+    """A condition as a name has it: a range with an open end is a comparison."""
+    match condition:
+        case Filter(field, "=", (Between(int(low), None),)):
+            return Filter(field, ">=", (Between(low, low + 1),))
+        case Filter(field, "=", (Between(None, int(high)),)):
+            return Filter(field, "<", (Between(high, high + 1),))
+    return condition
 
 
 def trouble(recording: Recording) -> tuple[str, ...]:

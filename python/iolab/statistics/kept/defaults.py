@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ..language.intervals import SECOND
-from .definitions import Definition, Definitions, change, read_definitions
+from .definitions import Definition, Definitions, read_definitions
 from .manage import checked, means
+from .recovery import change_definitions
 
 OF_SOURCE = {
     "block": ("io.ops[op]", "io.bytes[op]", "io.ops[latency]"),
@@ -46,4 +47,4 @@ def begin(directory: Path, sources: Collection[str], asked: Sequence[str] | None
                 after = after.with_(Definition(str(statistic), now_ns, since_ns=now_ns // SECOND * SECOND))
         return after
 
-    return change(directory, how)
+    return change_definitions(directory, how)

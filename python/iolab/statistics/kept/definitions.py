@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ...errors import ResultsError
 from ...files import read_regular
-from ...recording.base.holder import short_lock
-from ...recording.base.layout import telling, write_json
-from ...recording.base.lines import holds, signed
+from ...recording.base.lines import holds
 from ..language.intervals import SECOND
-from .paths import DAY, DEFINITIONS, LOCK, STATE, TIERS
+from .paths import DAY, DEFINITIONS, STATE, TIERS
 
 SCHEMA = 1
 
@@ -170,22 +168,3 @@ def read_object(path: Path, kind: str, schema: int, hint: str) -> dict[str, Any]
     if data["schema"] > schema:
         raise ResultsError(f"has schema {data['schema']}, this iolab knows up to {schema}", where=path, hint="use a newer iolab")
     return data
-
-
-def change(directory: Path, how: Callable[[Definitions], Definitions]) -> Definitions:
-    """Change what is to be kept; one at a time. Returns what is to be kept now. ResultsError where it can't be written.
-
-    Where the file is missing it is made again of what was kept.
-    """
-    # that needs what is defined here
-    from .recovery import definitions_of
-
-    with telling(directory / DEFINITIONS, "change what is kept"):
-        (directory / LOCK).parent.mkdir(exist_ok=True)
-        with short_lock(directory / LOCK):
-            before = read_definitions(directory) or definitions_of(directory)
-            after = how(before)
-            if after != before or not before.revision:
-                after = replace(after, revision=before.revision + 1)
-                write_json(directory / DEFINITIONS, signed(after.as_json()))
-            return after

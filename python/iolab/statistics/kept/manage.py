@@ -19,9 +19,10 @@ from ...recording.base.metadata import read_facts
 from ..language.fields import near
 from ..language.intervals import SECOND
 from ..language.names import Statistic, parse, same
-from .definitions import Definition, Definitions, change, next_second, read_definitions
+from .definitions import Definition, Definitions, next_second, read_definitions
 from .listing import listed
 from .paths import TIERS
+from .recovery import change_definitions
 from .state import read_state
 from .writer import Keeper, ahead_ns
 
@@ -33,7 +34,7 @@ MOST = 100
 """Statistics of a recording."""
 WAIT_S = 3.0
 """Seconds that a recorder has to take a change up before it is told as pending."""
-UNFINISHED = "not all segments are in yet: iolab keep resume, any other change, or the next recording goes on"
+UNFINISHED = "not all segments are in yet: iolab keep resume, any other or the next recording goes on"
 """Why one is pending though nobody records."""
 
 
@@ -200,7 +201,7 @@ def _each(directory: Path, names: Sequence[str], limits: tuple[float, float | No
 def changed(directory: Path, how: Callable[[Definitions], Definitions], wait_s: float, work_s: float | None) -> list[dict[str, Any]]:
     """Change what is to be kept, and have it taken up: by whoever records, else here. What is kept then, as `listed` has it."""
     read_facts(directory)
-    revision = change(directory, how).revision
+    revision = change_definitions(directory, how).revision
     with _at_rest(directory) as free:
         if free:
             end = float("inf") if work_s is None else time.monotonic() + work_s

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from ...errors import FormatError, IolabError
+from ...recording.base.holder import short_lock
+from ...recording.base.layout import telling, write_json
+from ...recording.base.lines import signed
 from ...recording.read.recording import Recording
 from ..language.intervals import SECOND
 from . import tables
-from .definitions import Definition, Definitions
-from .paths import TIERS, File, Tier, files, folder_name, is_folder
+from .definitions import Definition, Definitions, read_definitions
+from .paths import DEFINITIONS, LOCK, TIERS, File, Tier, files, folder_name, is_folder
 from .sealed import Sealed, sealed_after
 from .state import Kept, State, read_state
 from .tables import About
@@ -30,6 +34,22 @@ def definitions_of(directory: Path) -> Definitions:
     for name, source, first_ns in _told(directory):
         found = found.with_(Definition(name, first_ns, source, first_ns))
     return found
+
+
+def change_definitions(directory: Path, how: Callable[[Definitions], Definitions]) -> Definitions:
+    """Change what is to be kept; one at a time. Returns what is to be kept now. ResultsError where it can't be written.
+
+    Where the file is missing it is made again of what was kept.
+    """
+    with telling(directory / DEFINITIONS, "change what is kept"):
+        (directory / LOCK).parent.mkdir(exist_ok=True)
+        with short_lock(directory / LOCK):
+            before = read_definitions(directory) or definitions_of(directory)
+            after = how(before)
+            if after != before or not before.revision:
+                after = replace(after, revision=before.revision + 1)
+                write_json(directory / DEFINITIONS, signed(after.as_json()))
+            return after
 
 
 def state_of(directory: Path, recording: Recording, definitions: Definitions) -> State:

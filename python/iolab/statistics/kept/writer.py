@@ -23,9 +23,9 @@ from ..language.names import Statistic, parse
 from . import aggregate, counter_growth, listed, tables
 from .budget import Budget
 from .compaction import Merger
-from .definitions import Definition, Definitions, Spans, change, read_definitions
+from .definitions import Definition, Definitions, Spans, read_definitions
 from .paths import DEFINITIONS, TIERS, files, folder, folder_name, path_of
-from .recovery import state_of
+from .recovery import change_definitions, state_of
 from .sealed import Sealed, sealed_after
 from .sources import is_counted, source_of
 from .state import Kept, State, read_state
@@ -78,7 +78,7 @@ class Keeper:
         if definitions is None:
             return None
         if any(self._over(each.until_ns) for each in definitions.statistics.values()):
-            definitions = change(self._directory, lambda before: replace(before, statistics={
+            definitions = change_definitions(self._directory, lambda before: replace(before, statistics={
                 name: each.pausing(each.until_ns) if each.until_ns is not None and self._over(each.until_ns) else each
                 for name, each in before.statistics.items()}))
         self._due = min((each.until_ns for each in definitions.statistics.values() if each.until_ns is not None), default=None)
