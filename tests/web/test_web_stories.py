@@ -93,8 +93,10 @@ def test_memory_and_disk_are_two_bands(browser: Any, tmp_path: Path) -> None:
         reads = jobs(place)["reader"]["total_ios"]
         found = cells(page, f"{READS}[latency]")
         assert found.events == pytest.approx(reads, abs=10)
-        # what the disk was asked for is what memory did not have; by bytes, for a read may be two requests
-        asked = answer(page, "io.bytes[op=read][process=fio]", interval="whole")["total"] / BLOCK
+        # what the disk was asked for is what memory did not have; by bytes, for a read may be two requests. fio itself, read in from
+        # the machine's own disk, is no part of it
+        devices = answer(page, "io.bytes[op=read][process=fio][device]", interval="whole")["keys"]
+        asked = sum(each["total"] for each in devices if each["key"].startswith("loop")) / BLOCK
         hits = 1 - asked / reads
         low, high = found.quantile(hits / 2), found.quantile((1 + hits) / 2)
         bound, between = valley(found, low, high)
@@ -103,7 +105,8 @@ def test_memory_and_disk_are_two_bands(browser: Any, tmp_path: Path) -> None:
               f"below {100 * below.events / reads:.1f} %, not asked of the disk {100 * hits:.1f} %")
         assert high > 3 * low
         assert all(between.events < found.between(each / 2**0.25, each * 2**0.25).events / 3 for each in (low, high))
-        assert hits == pytest.approx(0.25, abs=0.02)
+        # no more than was read before, and less where the kernel gave some of that memory to others
+        assert 0.15 < hits < 0.26
         # no disk is that fast, and only a hit that waited for a processor is slower
         assert 0.6 * hits < below.events / reads < hits + 0.02
         # the fast ones, by the values beside the map: where in the file they are

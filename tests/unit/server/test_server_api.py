@@ -106,6 +106,19 @@ def test_marks_and_losses(client: TestClient) -> None:
     assert asked(client, "losses", recording="t.csv")["losses"] == asked(client, "marks", recording="t.csv")["marks"] == []
 
 
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("seconds", [(-61, -1), (3600, 3661)], ids=["before", "after"])
+def test_a_span_in_which_nothing_was_recorded_is_answered_with_nothing(statistic: str, seconds: tuple[int, int],
+                                                                       client: TestClient) -> None:
+    first, until = (START + each * SECOND for each in seconds)
+    words = {"recording": "rec", "statistic": statistic, "from": str(first), "to": str(until), "interval": "1s"}
+    answer = asked(client, "query", **words)
+    assert not sum(answer["count"]) if answer["kind"] == "heat" else not answer["total"]
+    asked(client, "query", **words, drawn="true")
+    if statistic.endswith(("latency]", "size]")):
+        asked(client, "query", **words, drawn="percentiles")
+
+
 @pytest.mark.parametrize(("path", "words", "status", "said"), [
     ("query", {"statistic": "io.ops"}, 400, "which recording"),
     ("query", {"recording": "rec"}, 400, "'statistic' is missing"),

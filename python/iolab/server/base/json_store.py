@@ -20,7 +20,7 @@ from .store import NotServed
 LARGEST = 1 << 20
 """Bytes of a document."""
 MOST = 1000
-"""Documents of a documents."""
+"""Documents of a directory at most."""
 NAMES = r"[A-Za-z0-9_-][A-Za-z0-9 ._-]{0,63}"
 
 _SUFFIX = ".json"

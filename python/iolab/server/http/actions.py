@@ -36,7 +36,7 @@ class AppState:
 
 
 def state_in(store: Store, home: Path, log: Path, commands: Commands | None = None) -> AppState:
-    """A state whose documents lie below a directory. log: file of what alerts said. commands: that alerts may run."""
+    """The state of a service whose documents lie below a directory. log: file of alert messages. commands: programs that alerts may run."""
     watch = Watch(store, JsonStore(home / "alerts", Alert, "alert", MOST), LogFile(log), commands)
     return AppState(store, JsonStore(home / "worksheets", Worksheet, "worksheet"), watch)
 

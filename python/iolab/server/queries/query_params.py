@@ -146,7 +146,12 @@ def moment(text: str, first: int, last: int) -> int:
 
 
 def span_of(words: Words, ends: tuple[int, int], which: str = "") -> tuple[int | None, int | None]:
-    """From and until, cut to what was recorded, as commands cut them; None where left open. `which`: before the parameters' names."""
+    """From and until, cut to what was recorded, as commands cut them; None where left open. `which`: before the parameters' names.
+
+    A span that does not meet what was recorded stays as it is: a graph that is moved there shows that nothing was recorded.
+    """
     first, last = ends
     begin, end = (moment(words[name], first, last) if (name := f"{which}{each}") in words else None for each in ("from", "to"))
+    if begin is not None and end is not None and begin < end and (begin > last or end <= first):
+        return begin, end
     return None if begin is None else max(first, begin), None if end is None else min(last + 1, end)
