@@ -388,3 +388,19 @@ def test_what_is_no_result_is_said(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     with pytest.raises(UsageError, match="0 files looked at"):
         import_tree(tmp_path / "tree", None, tmp_path / "out")
+
+
+def test_each_variant_of_an_imported_tree_has_an_environment_of_its_own(tmp_path: Path) -> None:
+    versions = [("old", "fio-3.1")] * 2 + [("new", "fio-3.37")] * 2 + [("new", "fio-3.38")]
+    for number, (variant, version) in enumerate(versions):
+        place = tmp_path / "tree" / variant / str(number) / "fio.json"
+        _put(place, seed=number)
+        place.write_text(json.dumps({**json.loads(place.read_text()), "fio version": version}))
+    _, results = _import(tmp_path / "tree", tmp_path / "out", "{variant}/{repetition}/fio.json")
+    found = [(run.variant, run.environment["fio"], [reason.text for reason in run.verdict.reasons if reason.code == "environment-drift"])
+             for run in results.runs]
+    assert sorted(found) == [("new", "fio-3.37", []), ("new", "fio-3.37", []),
+                             ("new", "fio-3.38", ["fio was 'fio-3.37' in the first run and is 'fio-3.38' here"]),
+                             ("old", "fio-3.1", []), ("old", "fio-3.1", [])]
+    warnings = [each.text for each in compare(results.runs, "write.iops", baseline="old").warnings]
+    assert any("fio of the host differs between runs (fio-3.1, fio-3.37, fio-3.38)" in text for text in warnings), warnings

@@ -27,18 +27,24 @@ _PARTS = 12
 def derive_all(items: Sequence[Item]) -> Iterator[Derived]:
     """What the evidence of each run says, in the order of `items`.
 
-    The first run on a host is the one to whose environment the others on it are held.
+    The first run on a host is the one to whose environment the others on it are held. Imported files do not name their host: there it is
+    the first run of the same variant, and a difference between variants is a remark of the comparison.
     """
-    references: dict[str, Mapping[str, str]] = {}
+    references: dict[tuple[str, str], Mapping[str, str]] = {}
     first: dict[int, Derived] = {}
     for place, (run_dir, plan) in enumerate(items):
-        if plan.host not in references:
+        if _origin(plan) not in references:
             first[place] = derive(run_dir, plan)
-            references[plan.host] = dict(first[place].environment)
-    rest = [(run_dir, plan, references[plan.host]) for place, (run_dir, plan) in enumerate(items) if place not in first]
+            references[_origin(plan)] = dict(first[place].environment)
+    rest = [(run_dir, plan, references[_origin(plan)]) for place, (run_dir, plan) in enumerate(items) if place not in first]
     derived = _side_by_side(rest) if len(rest) >= FEWEST and _may_fork() else map(_derive, rest)
     for place in range(len(items)):
         yield first[place] if place in first else next(derived)
+
+
+def _origin(plan: RunPlan) -> tuple[str, str]:
+    """What runs have in common whose environment must be one."""
+    return plan.host, plan.variant if plan.status == "imported" else ""
 
 
 def _derive(item: tuple[Path, RunPlan, Mapping[str, str]]) -> Derived:

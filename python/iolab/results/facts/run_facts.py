@@ -55,7 +55,7 @@ class RunFacts:
         host_busy: share of the time of all the host's CPUs that was busy over the window; None where nobody watched.
         series: name to per-second series.
         damaged: files that could not be read. altered: files that tell of the run in words, and are not as the run left them.
-        environment, reference: this run's host facts and those of the results' first run on that host.
+        environment, reference: this run's host facts and those to which they are held (`derive_all`).
         target: what the target said of the run (`target.json`), empty where it said nothing.
         io_log: what became of the log of every I/O (`log_ios.json`), empty where there was none.
         host: further facts of the host, `memory_bytes` and `cpus` among them, where known.
