@@ -297,6 +297,7 @@ def test_a_command_that_fails_is_in_the_log(words: tuple[str, ...], said_of_it: 
     ({"recording": ""}, 400, "which recording"), ({"only_during": "always"}, 400, "no time of day"),
     ({"actions": [{"do": "command", "name": "sh"}]}, 400, "there is no command 'sh'"),
     ({"actions": [{"do": "shell", "name": "sh"}]}, 400, "that is no Alert"), ({"name": "other"}, 400, "another name"),
+    ({"name": "log"}, 400, "the path of the log"),
     ({"actions": [{"do": "record", "statistic": "io.opps", "minutes": 1}]}, 400, "there is no statistic"),
     ({"exceeds": None}, 400, "either exceeds")])
 def test_what_can_not_be_watched(changes: dict[str, Any], status: int, words: str, client: TestClient, state: AppState) -> None:
@@ -315,6 +316,15 @@ def test_alerts_over_the_service(client: TestClient) -> None:
     assert client.get(f"{API}/alerts/log").json() == {"schema": 1, "lines": [], "left": 0}
     assert client.delete(f"{API}/alerts/busy").status_code == 204
     assert client.delete(f"{API}/alerts/busy").status_code == 404
+
+
+def test_no_alert_is_called_as_the_log_is(client: TestClient, state: AppState) -> None:
+    for method in ("PUT", "DELETE", "OPTIONS"):
+        answer = client.request(method, f"{API}/alerts/log", json=plain(recording="rec", name="log"))
+        assert (answer.status_code, set(answer.headers["allow"].split(", "))) == (405, {"GET", "HEAD"})
+    saved = state.watch.listed().alerts
+    assert client.put(f"{API}/alerts/Log", json=plain(recording="rec", name="Log")).status_code == 200
+    assert [each.alert.name for each in state.watch.listed().alerts] == [*[each.alert.name for each in saved], "Log"]
 
 
 def test_there_are_so_many_alerts(watch_of: Watched) -> None:

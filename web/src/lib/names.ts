@@ -1,6 +1,9 @@
-/** What a saved worksheet and an alert may be called, as the pattern of a field. */
+/** What a saved worksheet may be called, as the pattern of a field. */
 export const NAME = "[A-Za-z0-9_\\-][A-Za-z0-9 ._\\-]{0,63}";
 export const NAME_WORDS = "letters, digits, spaces, . _ -; at most 64, not beginning with a dot or a space";
+/** What an alert may be called: `alerts/log` is the path of their log. */
+export const ALERT_NAME = `(?!log$)${NAME}`;
+export const ALERT_NAME_WORDS = `${NAME_WORDS}; not "log"`;
 
 const SHORT: Record<string, string> = { "\t": "\\t", "\n": "\\n", "\r": "\\r" };
 

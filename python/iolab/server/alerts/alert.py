@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from ..base.models import Model, Value, VersionedModel
 from ..base.worksheet import Number, Text
 
 Given = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9 ._-]{0,63}$")]
+RESERVED = "log"
+"""No alert's name: the log of alerts has that path."""
 MOST_ACTIONS = 8
 DAY = 24 * 3600
+
+
+def _not_reserved(name: str) -> str:
+    if name == RESERVED:
+        raise ValueError(f"'{RESERVED}' is the path of the log of alerts: choose another name")
+    return name
 
 
 class Log(Model):
@@ -42,7 +50,7 @@ class Alert(Model):
     say it again after so many minutes, 0 for once. also_when_clear: say also when it is over.
     """
 
-    name: Given
+    name: Annotated[Given, AfterValidator(_not_reserved), Field(json_schema_extra={"not": {"const": RESERVED}})]
     recording: Text
     statistic: Text
     exceeds: Number | None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ..alerts.alert import Alert, AlertLog, Alerts
+from ..alerts.alert import RESERVED, Alert, AlertLog, Alerts
 from ..alerts.alert_log import LogFile
 from ..alerts.commands import Commands
 from ..alerts.watch import MOST, Watch
@@ -69,6 +69,7 @@ class Action:
 
 
 _NAME = Parameter("name", "Of what is saved.", {"type": "string", "pattern": f"^{NAMES}$"}, required=True, place="path")
+_ALERT = replace(_NAME, about=f"Of an alert; '{RESERVED}' is none.", schema={**_NAME.schema, "not": {"const": RESERVED}})
 
 
 def _keep(name: str, about: str, body: type[Model], change: Callable[[Store, Any], Kept]) -> Action:
@@ -96,8 +97,8 @@ ACTIONS = (
     _keep("drop", "Keep a statistic no more, and remove what was kept of it.", KeepChange, kept_api.drop),
     Action("GET", "/alerts", "Alerts, and how they stand.", lambda state, words, _: state.watch.listed(), model=Alerts),
     Action("GET", "/alerts/log", "What was said of alerts lately.", lambda state, words, _: state.watch.log.latest(), model=AlertLog),
-    Action("PUT", "/alerts/{name}", "Watch for something.", lambda state, words, alert: state.watch.put(words["name"], alert), (_NAME,),
+    Action("PUT", "/alerts/{name}", "Watch for something.", lambda state, words, alert: state.watch.put(words["name"], alert), (_ALERT,),
            Alert, Alerts),
-    Action("DELETE", "/alerts/{name}", "Watch for it no more.", lambda state, words, _: state.watch.remove(words["name"]), (_NAME,)),
+    Action("DELETE", "/alerts/{name}", "Watch for it no more.", lambda state, words, _: state.watch.remove(words["name"]), (_ALERT,)),
 )
 """Every path beside those that answer a question."""

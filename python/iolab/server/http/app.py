@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
-from starlette.routing import Route as Path
-from starlette.types import ASGIApp, Receive
+from starlette.routing import Route as StarletteRoute
+from starlette.types import ASGIApp, Receive, Scope
 
 from ...errors import FormatError, IolabError, ResultsError, UsageError
 from ..base.models import Model, Problem
@@ -36,6 +36,15 @@ GONE = 499
 """Where nobody waits for the answer any more; nobody reads it."""
 
 _T = TypeVar("_T")
+
+
+class Path(StarletteRoute):
+    """A path with all that can be done at it: where it matches, no later one is tried for the sake of the method."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether it is this path, whatever the method; one that can't be used is refused with 405."""
+        match, inner = super().matches(scope)
+        return Match.FULL if match is Match.PARTIAL else match, inner
 
 
 def application(state: AppState | Store, door: Door, exporter: metrics.Exporter | None = None, *,
@@ -134,14 +143,10 @@ async def _problem(request: Request, error: Exception) -> Response:
 async def _http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     words = {404: "there is nothing at this path", 405: "that can't be done here"}.get(error.status_code, str(error.detail))
-    headers = {"allow": _methods(request)} if error.status_code == 405 else dict(error.headers or {})
+    headers = dict(error.headers or {})
+    if "Allow" in headers:  # of a set, in no order
+        headers["Allow"] = ", ".join(sorted(headers["Allow"].split(", ")))
     return _answer(error.status_code, words, headers=headers)
-
-
-def _methods(request: Request) -> str:
-    """All methods of a path, which may be of several routes."""
-    routes = (route for route in request.app.routes if isinstance(route, Path) and route.matches(request.scope)[0] is not Match.NONE)
-    return ", ".join(sorted({method for route in routes for method in route.methods or ()}))
 
 
 async def _busy(request: Request, error: Exception) -> Response:

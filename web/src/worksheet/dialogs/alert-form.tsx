@@ -3,7 +3,7 @@ import { tell } from "../../api/client";
 import { recordings } from "../../api/worksheet";
 import type { Alert } from "../../generated/api";
 import { messageOf } from "../../lib/errors";
-import { NAME, NAME_WORDS } from "../../lib/names";
+import { ALERT_NAME, ALERT_NAME_WORDS } from "../../lib/names";
 
 /** An alert as a sentence with blanks to fill. */
 export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: string[]; saved: () => void }) {
@@ -46,8 +46,8 @@ export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: 
 				Call it{" "}
 				{text("Name", now.name, (name) => change({ name }), {
 					required: true,
-					pattern: NAME,
-					title: NAME_WORDS,
+					pattern: ALERT_NAME,
+					title: ALERT_NAME_WORDS,
 					maxLength: 64,
 				})}
 				. When{" "}
