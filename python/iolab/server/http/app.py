@@ -54,7 +54,8 @@ def application(state: AppState | Store, door: Door, exporter: metrics.Exporter 
     store = state.store if isinstance(state, AppState) else state
     streams = Streams(store, pool, stopping)
     remembered = Remembered()
-    paths = [Path(f"{PREFIX}{route.path}", _endpoint(route, store, pool, remembered), methods=["GET"]) for route in ROUTES]
+    paths: list[StarletteRoute] = [
+        Path(f"{PREFIX}{route.path}", _endpoint(route, store, pool, remembered), methods=["GET"]) for route in ROUTES]
     paths += _of_actions(state, pool) if isinstance(state, AppState) else []
     paths += [
         Path(f"{PREFIX}/openapi.json", _openapi, methods=["GET"]), Path(f"{PREFIX}/stream", stream_path(streams), methods=["GET"]),
