@@ -86,9 +86,11 @@ def parse_quantity(text: str, dimension: str) -> float:
 _EXAMPLE = {"time": "45us", "size": "8KiB", "rate": "1000/s", "bandwidth": "1192MiB/s", "share": "50%", "count": "8"}
 
 _FIO_SIZE = re.compile(r"\s*(\d+)\s*(b|(?:([kmgtp])(i?b?)))?\s*", re.IGNORECASE)
-_FIO_TIME = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(d|h|m|s|ms|msec|us|usec|ns|)\s*", re.IGNORECASE)
-_FIO_TIME_SCALE = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "": 1.0, "ms": 1e-3, "msec": 1e-3, "us": 1e-6,
-                   "usec": 1e-6, "ns": 1e-9}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*", re.IGNORECASE)
+_DURATION_SCALE = {name: scale for names, scale in (
+    ("d day days", 86400.0), ("h hr hour hours", 3600.0), ("m min mins minute minutes", 60.0), ("s sec secs second seconds", 1.0),
+    ("ms msec", 1e-3), ("us usec µs", 1e-6), ("ns nsec", 1e-9)) for name in names.split()} | {"": 1.0}
+_COMPOUND = re.compile(r"(?:\s*\d+(?:\.\d+)?\s*[a-zµ]+){2,}\s*", re.IGNORECASE)
 
 
 def parse_fio_size(text: str | int, *, kb_base: int = 1024) -> int:
@@ -102,12 +104,24 @@ def parse_fio_size(text: str | int, *, kb_base: int = 1024) -> int:
     return int(match[1]) * int(base ** ("kmgtp".index(match[3].lower()) + 1))
 
 
+def split_duration(text: str) -> list[str]:
+    """The parts of a compound duration: `1h30m` is `1h` and `30m`; any other text is its only part."""
+    return re.findall(r"[\d.]+\s*[a-zµ]+", text, re.IGNORECASE) if _COMPOUND.fullmatch(text) else [text]
+
+
 def parse_fio_time(text: str | float) -> float:
-    """A duration as fio reads it, in seconds: `60`, `60s`, `1m`, `500ms`."""
-    match = _FIO_TIME.fullmatch(str(text))
-    if not match:
-        raise UsageError(f"'{text}' is not a duration", hint="write seconds or a unit: 60, 90s, 2m, 500ms")
-    return float(match[1]) * _FIO_TIME_SCALE[match[2].lower()]
+    """A duration in seconds, as fio reads it and as people write it: `60`, `60s`, `1m`, `500ms`; `1min`, `1h30m`, `2 hours`."""
+    seconds = 0.0
+    last = math.inf
+    for part in split_duration(str(text)):
+        match = _DURATION.fullmatch(part)
+        scale = _DURATION_SCALE.get(match[2].lower()) if match else None
+        # the units of a compound come down: 30m1h is a typing error
+        if match is None or scale is None or scale >= last:
+            raise UsageError(f"'{text}' is not a duration", hint="write seconds or a unit: 60, 90s, 2m, 1h30m, 500ms")
+        last = scale
+        seconds += float(match[1]) * scale
+    return seconds
 
 
 _LADDERS: dict[str, list[tuple[str, float]]] = {

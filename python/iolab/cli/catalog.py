@@ -21,7 +21,7 @@ KINDS = ("statistics", "metrics", "units", "formats", "gates", "hosts", "targets
 @click.argument("path", metavar="[PATH]", type=PATH, required=False)
 @format_option("text", "json")
 def command(kind: str | None, path: Path | None, style: str) -> None:
-    """List what a study, an import, a comparison or a query can name. Without KIND, the kinds.
+    """List what a study, an import, a comparison or a query can name. Without KIND, list the kinds.
 
     With a PATH, `statistics` says what that recording or trace can answer; without, what could be recorded here.
     """

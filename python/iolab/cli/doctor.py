@@ -15,12 +15,12 @@ _SYS_BLOCK = Path("/sys/block")
 
 
 @click.command("doctor")
-@click.option("--clean", "cleans", is_flag=True, help="Remove what dead recorders left: their tracefs instances. Needs root.")
+@click.option("--clean", "cleans", is_flag=True, help="Remove the tracefs instances of killed recorders. Needs root.")
 @format_option("text", "json")
 def command(cleans: bool, style: str) -> int:
-    """Say what this machine can measure and record, and what dead processes of iolab left on it, each with its remedy.
+    """Check what this machine can measure and record, and what killed iolab processes left on it, each with its remedy.
 
-    Nothing is changed without --clean. Exit code 1 where something could not be removed.
+    Changes nothing without --clean. Exit code 1 if something could not be removed.
     """
     from ..errors import IolabError
     from ..hosts.kinds.local import LocalHost

@@ -48,14 +48,15 @@ COLUMNS = {".png": 2000, ".svg": 2000, ".html": 2000}
 @click.option("--weight", type=click.Choice(("count", "time", "bytes")), default="count", show_default=True,
               help="Count I/Os, or add up the time they took, or the bytes they moved.")
 @click.option("--from", "start", metavar="WHEN", help="30s (after the start), -10m (before the end) or 2026-03-01T12:00:05 (UTC).")
-@click.option("--to", "end", metavar="WHEN", help="The same; this moment itself is left out.")
+@click.option("--to", "end", metavar="WHEN", help="End of the time range, exclusive; written as --from.")
 @click.option("--source", metavar="NAME", help="Of a recording, whose events: block, syscall, fio... Default: block where it has them.")
-@click.option("--against", type=PATH, help="A second trace or recording: both maps on one scale, and their difference.")
+@click.option("--against", type=PATH, help="A second recording or trace: draw both maps on one scale, and their difference.")
 @click.option("--percentiles", is_flag=True, help="Draw the 50th, 90th and 99th percentile and the mean of each column.")
 @click.option("--format", "kind", metavar="FORMAT", help="The trace's format. Default: found by content.")
 @click.option("--columns", metavar="FIELDS", help="What the columns of a table hold: 'time:us,latency:ns,offset:bytes,-,op'.")
 @click.option("--theme", type=click.Choice(("light", "dark")), help="Default: light for files, the terminal's own there.")
-@click.option("--screen", type=click.Choice(("truecolor", "256", "grey", "text")), help="What the terminal can show. Default: found out.")
+@click.option("--screen", type=click.Choice(("truecolor", "256", "grey", "text")),
+              help="Colors that the terminal can show. Default: detected.")
 def command(paths: tuple[Path, ...], ys: str, output: Path | None, where: tuple[str, ...], crop: str | None, y_range: str | None,
             y_scale: Literal["log", "linear"] | None, color: Literal["rank", "log", "linear"], weight: Weight, start: str | None,
             end: str | None, source: str | None, against: Path | None, percentiles: bool, kind: str | None, columns: str | None,

@@ -38,7 +38,7 @@ def _statistics(*, required: bool) -> Callable[[Decorated], Decorated]:
 
 @click.group("keep")
 def command() -> None:
-    """Keep statistics of a recording beyond their events: by the second for 7 days, the minute for 14, the hour for 90, unless chosen.
+    """Keep statistics of a recording longer than its events: per second for 7 days, per minute for 14, per hour for 90 by default.
 
     What iolab query and the browser ask is answered from them where the events are gone. It works on a recording that is being made
     and on one at rest. iolab record keeps a few from the start. docs/guides/keeping.md has more.
@@ -51,7 +51,7 @@ def command() -> None:
               help="The oldest, the largest, the costliest first, or by name. Default: as they were added.")
 @format_option("text", "json")
 def list_(directory: Path, sort: str | None, style: str) -> None:
-    """What is kept: since when, how large, what it costs, how far back each tier goes."""
+    """List the kept statistics: since when, size, cost, and the time range of each resolution."""
     from ..statistics.kept.manage import listed
 
     rows = listed(directory)
@@ -65,7 +65,7 @@ def list_(directory: Path, sort: str | None, style: str) -> None:
 @click.option("--source", metavar="NAME", help="What it is made of: block, syscall, diskstats... Default: what a query would take.")
 @format_option("text", "json")
 def add(directory: Path, statistics: tuple[str, ...], backfill: bool, source: str | None, style: str) -> None:
-    """Keep statistics from now on: names as iolab query takes them, such as 'io.ops[process=db][latency]'."""
+    """Keep statistics from now on, named as in iolab query, such as 'io.ops[process=db][latency]'."""
     from ..statistics.kept.manage import add as added
 
     _changed(added(directory, statistics, backfill=backfill, source=source), style)
@@ -76,7 +76,7 @@ def add(directory: Path, statistics: tuple[str, ...], backfill: bool, source: st
 @_statistics(required=False)
 @format_option("text", "json")
 def pause(directory: Path, statistics: tuple[str, ...], style: str) -> None:
-    """Keep no more of them until they are resumed; without a name, of all. The time between shows as a gap."""
+    """Pause statistics until they are resumed; without a name, all of them. The time between shows as a gap."""
     from ..statistics.kept.manage import pause as paused
 
     _changed(paused(directory, statistics), style)
@@ -87,7 +87,7 @@ def pause(directory: Path, statistics: tuple[str, ...], style: str) -> None:
 @_statistics(required=False)
 @format_option("text", "json")
 def resume(directory: Path, statistics: tuple[str, ...], style: str) -> None:
-    """Go on with what was paused, or suspended by the budget; without a name, with all."""
+    """Resume statistics that were paused, or suspended by the budget; without a name, all of them."""
     from ..statistics.kept.manage import resume as resumed
 
     _changed(resumed(directory, statistics), style)
@@ -102,7 +102,7 @@ def resume(directory: Path, statistics: tuple[str, ...], style: str) -> None:
 @click.option("--yes", is_flag=True, help="Delete without asking. Needed where nobody can be asked.")
 @format_option("text", "json")
 def prune(directory: Path, statistics: tuple[str, ...], before: str, tier: str, yes: bool, style: str) -> None:
-    """Delete what was kept before a moment; without a name, of all statistics. The events stay as they are.
+    """Delete the data of kept statistics before a time; without a name, of all statistics. Events are not deleted.
 
     It says what would be deleted, and asks. With --tier 1s or 1m, the hour that is not over goes once it is: its longer sums are made of
     the shorter ones.
@@ -152,7 +152,7 @@ def _agree(deleted: Sequence[tuple[str, str, int, int]], moment: int, yes: bool)
 @_statistics(required=True)
 @format_option("text", "json")
 def drop(directory: Path, statistics: tuple[str, ...], style: str) -> None:
-    """Keep them no more, and remove what was kept of them."""
+    """Stop keeping statistics, and delete their data."""
     from ..statistics.kept.manage import drop as dropped
 
     _changed(dropped(directory, statistics), style)
@@ -166,7 +166,7 @@ def drop(directory: Path, statistics: tuple[str, ...], style: str) -> None:
               help="How long sums by the second, minute, hour stay: 1s=7d, 1m=14d, 1h=90d; repeatable.")
 @format_option("text", "json")
 def limits(directory: Path, size: str | None, share: str | None, ages: tuple[str, ...], style: str) -> None:
-    """What all kept statistics may take together, and for how long; with options, from now on.
+    """Show the limits of size and age of kept statistics; with options, change them.
 
     What is older than a tier goes for good. Beyond a limit statistics are suspended, one after the other; iolab keep resume goes on.
     """

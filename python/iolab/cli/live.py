@@ -45,7 +45,7 @@ class _Live(click.Command):
 @serving_options
 def command(port: int | None, address: str | None, metrics: tuple[str, ...], token_file: Path | None,
             alert_commands: Path | None, **asked: Any) -> int:
-    """Record I/O, and show it in a browser while it comes. Needs root on the machine that is recorded: sudo iolab live.
+    """Record I/O and show it live in a browser. Needs root on the recorded machine: sudo iolab live.
 
     The recorder is a process of its own, as by iolab record, whose options these are; what serves has given up root, and may end or lag
     without any harm to the recording. Prints one address with its token; Ctrl-C ends both. iolab view shows the recording afterwards.

@@ -17,28 +17,29 @@ from typing import Any
 
 import click
 
+from .examples import add_examples
 from .output import hush, say, tell
 
 COMMANDS = {
-    "run": ("run", "make", "Do a study: every cell of it, block by block, with what watches it."),
-    "record": ("record", "make", "Record every I/O from the kernel: by device, file and process."),
-    "live": ("live", "make", "Record, and show it in a browser while it comes."),
-    "import": ("importing", "make", "Import a tree of fio and iostat files, or a published table."),
-    "show": ("show", "look", "Show what is in it: runs, verdicts with their reasons, metrics, environment."),
+    "run": ("run", "make", "Run a study: every cell in every block, with its monitors."),
+    "record": ("record", "make", "Record every I/O in the kernel, with device, file and process."),
+    "live": ("live", "make", "Record I/O and show it live in a browser."),
+    "import": ("importing", "make", "Import fio and iostat files, a published table, or traces."),
+    "show": ("show", "look", "Summarize results, a recording or a trace: runs, verdicts, metrics, I/Os."),
     "compare": ("compare", "look", "Compare every variant with the baseline, with intervals and tests."),
     "report": ("report", "look", "Write the report as one HTML file, or its charts as files."),
-    "heatmap": ("heatmap", "look", "Draw latency, offset or size over time: in the terminal, as picture or page."),
-    "query": ("query", "look", "Ask a trace or recording for a statistic: a number over time, by whom, or a map."),
-    "view": ("view", "look", "Show recordings and traces in a browser, and to programs."),
-    "keep": ("keep", "tend", "Keep statistics of a recording beyond their events: list, add, pause, drop, limits..."),
-    "verify": ("verify", "tend", "Check that every file of results or a recording is what was written; repair what can be derived."),
-    "rig": ("rig", "tend", "Build, start and end throw-away machines to measure on."),
-    "doctor": ("doctor", "tend", "Say what this machine can do, and what was left on it."),
-    "catalog": ("catalog", "tend", "List what can be named: metrics, units, formats, gates, targets..."),
+    "heatmap": ("heatmap", "look", "Draw a heat map of latency, offset or size over time."),
+    "query": ("query", "look", "Query a statistic of a recording or trace, over time and by key."),
+    "view": ("view", "look", "Serve recordings and traces to a browser and to programs."),
+    "keep": ("keep", "tend", "Keep statistics of a recording longer than its events."),
+    "verify": ("verify", "tend", "Check the files of results or a recording for damage; rebuild what can be derived."),
+    "rig": ("rig", "tend", "Build, start and stop disposable virtual machines to measure on."),
+    "doctor": ("doctor", "tend", "Check what this machine can do, and what killed processes left on it."),
+    "catalog": ("catalog", "tend", "List metrics, statistics, units, formats, gates, targets, workloads..."),
 }
 """Command to its module in `cli`, the heading it stands under, and what it does, so that `--help` loads no command."""
 
-HEADINGS = {"make": "Make", "look": "Look (PATH is what run or import made; show and heatmap take traces of I/O)", "tend": "Tend"}
+HEADINGS = {"make": "Measure", "look": "Analyze", "tend": "Maintain"}
 
 
 class _PipeClosedError(Exception):
@@ -64,7 +65,14 @@ class _Commands(click.Group):
             return None
         module = importlib.import_module(f".{COMMANDS[name][0]}", __package__)
         command: click.Command = module.command
+        add_examples(command, name)
         return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
 
     def make_context(self, *words: Any, **more: Any) -> click.Context:
         with _telling():
@@ -116,6 +124,9 @@ def run(args: list[str]) -> int:
         return code
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        tell(*error.message.split("\n"))
+        return 0
     except click.ClickException as error:
         where = f"{error.ctx.command_path}: " if isinstance(error, click.UsageError) and error.ctx else ""
         say(*f"iolab: {where}{error.format_message()} (see --help)".replace("iolab: iolab ", "iolab ").split("\n"))
@@ -131,7 +142,9 @@ def run(args: list[str]) -> int:
     except IolabError as error:
         if debug:
             raise
-        words = f"iolab: {error}"
+        from .wrong_kind import suggest
+
+        words = f"iolab: {suggest(args, error) or error}"
         say(*(words.split("\n") if isinstance(error, StudyError) else [words]))
         return error.exit_code
     except OSError as error:

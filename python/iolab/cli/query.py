@@ -25,14 +25,16 @@ LABELS = 48
 @click.argument("path", metavar="PATH", type=PATH)
 @click.argument("statistic", metavar="STATISTIC")
 @click.option("--from", "start", metavar="WHEN", help="30s (after the start), -10m (before the end) or 2026-03-01T12:00:05 (UTC).")
-@click.option("--to", "end", metavar="WHEN", help="The same; this moment itself is left out.")
-@click.option("--interval", metavar="TIME", help="Length of a column: 1s, 10ms. Default: what suits the output.")
+@click.option("--to", "end", metavar="WHEN", help="End of the time range, exclusive; written as --from.")
+@click.option("--interval", metavar="TIME", help="Length of a time column: 1s, 10ms. Default: chosen to fit the output.")
 @format_option("text", "csv", "json")
-@click.option("--top", type=click.IntRange(min=1), help="So many of the largest keys. Default: 10 in text, else all.")
+@click.option("--top", type=click.IntRange(min=1), help="Show only the N largest keys. Default: 10 in text, else all.")
 @click.option("--source", metavar="NAME", help="What answers: block, syscall, fio, diskstats... Default: by the statistic.")
-@click.option("--follow", is_flag=True, help="Of a recording that grows: a line for each --interval (1s) as it comes; Ctrl-C ends it.")
-@click.option("--who", "values", metavar="RANGE", help="Whose a map's I/Os are in these values (10ms..1s) and this time, against all else.")
-@click.option("--explain", is_flag=True, help="Print the plan instead of the answer: what is read, how much, and why not another.")
+@click.option("--follow", is_flag=True, help="Follow a live recording: print a line for each --interval (1s); Ctrl-C stops.")
+@click.option("--who", "values", metavar="RANGE",
+              help="Find which keys the I/Os in this range of a map (10ms..1s) belong to, compared with all others.")
+@click.option("--explain", is_flag=True,
+              help="Print the query plan instead of the answer: which data is read, how much, and why other data is not.")
 @click.option("--columns", metavar="FIELDS", help="What the columns of a table hold: 'time:us,latency:ns,offset:bytes,-,op'.")
 def command(path: Path, statistic: str, start: str | None, end: str | None, interval: str | None, style: str, top: int | None,
             source: str | None, follow: bool, values: str | None, explain: bool, columns: str | None) -> None:

@@ -45,7 +45,7 @@ class _Record(click.Command):
               help="syscall: only files of the file system mounted there, and those that may be: named 'unknown', and counted. block: its "
                    "disk, unless --device is given. Repeatable.")
 @click.option("--duration", metavar="TIME", help="Stop after this long, such as 30s. Default: at Ctrl-C.")
-@output_option("The recording's directory; one that is there is gone on with. Default: recording-<time>.", required=False)
+@output_option("Directory of the recording; an existing recording is continued. Default: recording-<time>.", required=False)
 @click.option("--budget", metavar="SHARE|RATE", multiple=True,
               help="Suspend the costliest source when recording takes more than this share of all CPU time (5%), or grows faster "
                    "(20MiB/s); 'none' for no limit; repeatable. Default: 25%.")
@@ -54,10 +54,10 @@ class _Record(click.Command):
 @click.option("--statistic", "statistics", metavar="NAME", multiple=True,
               help="Keep this statistic beyond its events (see iolab keep), in place of the default ones; 'none' for none; repeatable.")
 @click.option("--ring", metavar="SIZE", help="The kernel's buffer for each CPU, such as 64m. Default: about 2 s at 100 000 I/O a second.")
-@click.option("--clean", "cleans", is_flag=True, help="Remove what dead recorders left (tracefs instances), and record nothing.")
-@click.option("--shared", is_flag=True, help="Let other users read it, as far as the umask lets them. Default: its owner alone.")
-@click.option("-q", "--quiet", is_flag=True, help="No line a second.")
-@click.option("--stop", "ending", type=PATH, metavar="DIR", help="End the recording that is made in DIR, and do nothing else.")
+@click.option("--clean", "cleans", is_flag=True, help="Remove the tracefs instances of killed recorders; record nothing.")
+@click.option("--shared", is_flag=True, help="Allow other users to read it, as the umask permits. Default: only the owner.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not print a line per second.")
+@click.option("--stop", "ending", type=PATH, metavar="DIR", help="Stop the recorder that writes to DIR.")
 @click.option("--tracefs", type=click.Path(), metavar="DIR", hidden=True, help="Where tracefs is mounted, if elsewhere than usual.")
 @click.option("--for-study", "study", type=int, metavar="PID", hidden=True, help="The study's process, whose I/O is left out too.")
 @click.option("--leave-out", type=int, metavar="PID", multiple=True, hidden=True, help="A process whose I/O is left out too.")
@@ -71,7 +71,7 @@ def command(ctx: click.Context, words: tuple[str, ...], devices: tuple[str, ...]
     block: requests to block devices. syscall: reads, writes and syncs of files, by name. counters: of disks, CPUs, memory and
     network, once a second. block and syscall need root: sudo iolab record. All but the probe runs as the user who called sudo.
     With --host the probe is brought to another machine and removed afterwards; all else stays here, and needs no root.
-    With -- COMMAND it lasts as long as the command, which runs here and whose exit code is returned. docs/guides/recording.md has more.
+    With -- COMMAND it lasts as long as the command, which runs here and whose exit code is returned. See docs/guides/recording.md.
     """
     from ..errors import UsageError
     from ..recorder.settings import DEFAULT_SOURCES, Settings

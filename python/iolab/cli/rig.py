@@ -34,16 +34,16 @@ _NAME = click.argument("name", metavar="NAME", default="openzfs")
 
 @click.group("rig")
 def command() -> None:
-    """Throw-away machines with disks of a chosen speed: built once, started when wanted, thrown away.
+    """Disposable virtual machines with disks of a chosen speed: built once, started when needed, then deleted.
 
-    'iolab run STUDY --host rig:NAME' measures on one. docs/guides/rigs.md has the whole way.
+    'iolab run STUDY --host rig:NAME' measures on one. See docs/guides/rigs.md.
     """
 
 
 @command.command()
 @click.argument("rig", metavar="RIG", default="openzfs")
 def build(rig: str) -> int:
-    """Build what is missing of a rig; needs root. The same command goes on where it was stopped."""
+    """Build what is missing of a rig; needs root. The same command continues an interrupted build."""
     from ..rigs.build import Builder
     from ..rigs.recipe import find_rig
 
@@ -56,7 +56,7 @@ def build(rig: str) -> int:
 @command.command()
 @click.argument("rig", metavar="RIG", default="openzfs")
 def check(rig: str) -> int:
-    """Say whether a rig is built, or can be built here; changes nothing. Exit code 1 with the reason where it can't."""
+    """Check whether a rig is built, or can be built here; changes nothing. Exit code 1 with the reason if it cannot."""
     from ..rigs.build import Builder
     from ..rigs.qemu import check_program
     from ..rigs.recipe import find_rig
@@ -80,7 +80,7 @@ def check(rig: str) -> int:
 @click.option("--cpus", type=click.IntRange(1, 64), metavar="N", help="CPUs. Default: this machine's, at most 4.")
 def up(rig: str, name: str | None, disks: int, disk_size: int, disk_iops: int | None, disk_mbps: int | None, fast_disks: int,
        memory: int | None, cpus: int | None) -> int:
-    """Start a machine and wait until it answers."""
+    """Start a machine and wait until it accepts connections."""
     from ..errors import UsageError
     from ..rigs.machine import up as start
     from ..rigs.qemu import Disks
@@ -136,7 +136,7 @@ def ssh(name: str, words: tuple[str, ...]) -> int:
 @click.argument("names", metavar="[NAME...]", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every machine.")
 def down(names: tuple[str, ...], everything: bool) -> int:
-    """End machines and remove their disks."""
+    """Stop machines and delete their disks."""
     from ..hosts.kinds.rig import machines
     from ..rigs.machine import down as end
 

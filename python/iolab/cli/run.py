@@ -38,12 +38,12 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
 
 @click.command("run")
 @click.argument("study", metavar="STUDY.toml", type=PATH)
-@output_option("The results directory to make. Default: results/NAME.", required=False)
+@output_option("Directory for the results. Default: results/NAME.", required=False)
 @click.option("--only", "only", metavar="FACTOR=LEVEL[,LEVEL]", multiple=True, help="Only these levels of a factor; repeatable.")
 @click.option("--variant", "variants", metavar="NAME", multiple=True, help="Only this variant; repeatable.")
-@click.option("--repetitions", type=click.IntRange(1, 10_000), metavar="N", help="Blocks, in place of the study's.")
-@click.option("--runtime", type=_Runtime(), metavar="TIME", help="Length of every run, such as 5s, in place of the study's.")
-@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the order, in place of the study's.")
+@click.option("--repetitions", type=click.IntRange(1, 10_000), metavar="N", help="Number of blocks. Default: as in the study.")
+@click.option("--runtime", type=_Runtime(), metavar="TIME", help="Duration of every run, such as 5s. Default: as in the study.")
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the run order. Default: as in the study.")
 @click.option("--target", metavar="KEY=VALUE", multiple=True,
               help="A key of [target], such as path=/mnt/x; 'KEY=' takes it out; repeatable.")
 @click.option("--workload", metavar="KEY=VALUE", multiple=True,
@@ -51,11 +51,12 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
 @click.option("--host", "named", metavar="HOST", multiple=True,
               help="Where to measure: rig:NAME, USER@HOST[:PORT] by ssh, or local, the default; repeatable: side by side. "
                    "With --resume: where it was begun.")
-@click.option("--a-a", "again", is_flag=True, help="Measure the baseline twice, again as <baseline>-again: what shows there is noise.")
+@click.option("--a-a", "again", is_flag=True,
+              help="Measure the baseline twice, the second time as <baseline>-again: a difference between them is noise.")
 @click.option("--dry-run", is_flag=True,
-              help="Print the plan, what would be overwritten, and what would be refused here now (exit code 1 then); do nothing.")
+              help="Print the plan, what would be overwritten, and what would fail here (exit code 1 in that case); run nothing.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="How --dry-run prints.")
-@click.option("--resume", is_flag=True, help="Go on with results that are there: run what is missing.")
+@click.option("--resume", is_flag=True, help="Continue existing results: run what is missing.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
 @click.option("--trust", is_flag=True, help="Run the study's commands without asking.")
 @click.option("--destructive", is_flag=True, help="Allow block devices named by the study to be overwritten.")
@@ -63,10 +64,10 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
 def command(study: Path, output: Path | None, only: tuple[str, ...], variants: tuple[str, ...], repetitions: int | None,
             runtime: str | None, seed: int | None, target: tuple[str, ...], workload: tuple[str, ...], named: tuple[str, ...],
             again: bool, dry_run: bool, style: str, resume: bool, fail_fast: bool, trust: bool, destructive: bool, force: bool) -> int:
-    """Do a study: every cell of it in every block, watched, each run's evidence kept.
+    """Run a study: every cell in every block. The evidence of each run is kept.
 
-    Ctrl-C once finishes the run in flight and stops, twice stops now; what was measured stays, and --resume goes on.
-    docs/reference/study.md has every key of a study.
+    Ctrl-C once finishes the current run and stops; twice stops at once. What was measured is kept, and --resume continues.
+    docs/reference/study.md lists every key of a study.
     """
     from ..errors import UsageError
     from ..results.open.multi_host import host_words, read_hosts

@@ -21,12 +21,12 @@ FOUND = 1
 """Exit code where something is not what was written, and was not repaired."""
 
 
-@click.command("verify", epilog="Exit codes: 0 everything is what was written, or was repaired; 1 something is not.")
+@click.command("verify", epilog="Exit codes: 0 no damage, or all of it was repaired; 1 damage was found.")
 @click.argument("path", metavar="PATH", type=PATH)
-@click.option("--repair", is_flag=True, help="Make anew what can be derived: default maps, lists, kept statistics, caches.")
+@click.option("--repair", is_flag=True, help="Rebuild what can be derived: segment maps, lists, kept statistics, caches.")
 @format_option("text", "json")
 def command(path: Path, repair: bool, style: str) -> int:
-    """Check every file of results or of a recording: whether it is what was written, and what is lost where it is not."""
+    """Check every file of results or of a recording for damage, and report what is lost."""
     found = _verified(path, repair)
     if style == "json":
         tell_json(as_json(path, found))

@@ -25,10 +25,11 @@ def serving_options(function: Decorated) -> Decorated:
     """Options of what serves: where it listens, its token, what Prometheus gets."""
     for option in (
             click.option("--port", type=int, help=f"Port to listen on, 0 for any that is free. Default: {PORT}, or any where it is taken."),
-            click.option("--listen", "address", metavar="ADDRESS", help="This machine's address or name to listen on. Default: 127.0.0.1."),
-            click.option("--metric", "metrics", metavar="STATISTIC", multiple=True, help="Tell Prometheus this, at /metrics; repeatable."),
+            click.option("--listen", "address", metavar="ADDRESS", help="Address or name to listen on. Default: 127.0.0.1."),
+            click.option("--metric", "metrics", metavar="STATISTIC", multiple=True,
+                         help="Export this statistic to Prometheus at /metrics; repeatable."),
             click.option("--token-file", type=PATH, metavar="FILE",
-                         help="Keep the token there, so that it is the same next time; the file is made if it isn't there."),
+                         help="File that keeps the token, so that it is the same next time; created if missing."),
             click.option("--alert-commands", type=PATH, metavar="FILE",
                          help='Commands that alerts may run, in TOML, a line each: page = ["/usr/local/bin/page", "me"]. '
                               "Without it an alert writes to the log and keeps statistics, and runs nothing.")):

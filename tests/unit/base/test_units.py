@@ -35,7 +35,8 @@ def test_fio_sizes_with_the_other_base() -> None:
     assert parse_fio_size("8ki", kb_base=1000) == 8192
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("60", 60), (60, 60), ("60s", 60), ("1m", 60), ("500ms", 0.5), ("2h", 7200), ("1.5s", 1.5)])
+@pytest.mark.parametrize(("text", "seconds"), [("60", 60), (60, 60), ("60s", 60), ("1m", 60), ("500ms", 0.5), ("2h", 7200), ("1.5s", 1.5),
+                                               ("1min", 60), ("1h30m", 5400), ("1h 30min", 5400), ("2 hours", 7200), ("1m30s", 90)])
 def test_fio_times(text: str | int, seconds: float) -> None:
     assert parse_fio_time(text) == seconds
 
@@ -46,7 +47,7 @@ def test_no_sizes(text: str) -> None:
         parse_fio_size(text)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "-5s", "1 fortnight"])
+@pytest.mark.parametrize("text", ["", "soon", "-5s", "1 fortnight", "30m1h", "1h1h", "1h30", "h", "1h-30m", "1" * 5000 + "x", "1h" * 5000])
 def test_no_times(text: str) -> None:
     with pytest.raises(UsageError, match="is not a duration"):
         parse_fio_time(text)

@@ -22,7 +22,8 @@ END = START + 3600 * SECOND - 1
 
 @pytest.mark.parametrize(("text", "moment"), [
     ("30s", START + 30 * SECOND), ("0", START), ("1.5min", START + 90 * SECOND), ("2m", START + 120 * SECOND),
-    ("-10m", END + 1 - 600 * SECOND), ("-1h", START), ("-500ms", END + 1 - SECOND // 2),
+    ("-10m", END + 1 - 600 * SECOND), ("-1h", START), ("1h30m", START + 5400 * SECOND), ("-1m30s", END + 1 - 90 * SECOND),
+    ("-500ms", END + 1 - SECOND // 2),
     ("2023-11-14T22:20:00", START + 400 * SECOND), ("2023-11-14 23:20:00+01:00", START + 400 * SECOND),
     ("22:20:00", START + 400 * SECOND), ("22:20", START + 400 * SECOND), ("2023-11-14T22:13:20.000001Z", START + 1000),
 ])
@@ -30,7 +31,7 @@ def test_moments(text: str, moment: int) -> None:
     assert parse_moment(text, START, END) == moment
 
 
-@pytest.mark.parametrize("text", ["", "soon", "10", "-", "10x", "25:00", "2023-13-01", "-10", "1..2s"])
+@pytest.mark.parametrize("text", ["", "soon", "10", "-", "10x", "25:00", "2023-13-01", "-10", "1..2s", "30m1h", "-1h2h"])
 def test_what_is_no_moment(text: str) -> None:
     with pytest.raises(UsageError, match="is no moment"):
         parse_moment(text, START, END)
@@ -43,8 +44,8 @@ def test_a_trace_with_a_clock_of_its_own_has_no_days() -> None:
 
 
 def test_durations() -> None:
-    assert [parse_duration(text) for text in ("1s", "10 ms", "1d", "3m", "250us")] == [
-        SECOND, 10**7, 86400 * SECOND, 180 * SECOND, 250_000]
+    assert [parse_duration(text) for text in ("1s", "10 ms", "1d", "3m", "250us", "1h30m", "1m 500ms", "1d12h")] == [
+        SECOND, 10**7, 86400 * SECOND, 180 * SECOND, 250_000, 5400 * SECOND, 60 * SECOND + 5 * 10**8, 36 * 3600 * SECOND]
 
 
 @given(some.integers(-10**18, 2 * 10**18), some.integers(0, 10**15), some.integers(1, 4000))

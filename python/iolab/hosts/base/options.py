@@ -43,7 +43,7 @@ def problems_error(problems: Sequence[OptionProblem]) -> PydanticCustomError:
 
 def _duration(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("is not a duration; write seconds or a unit: 60, '90s', '2m', '500ms'")
+        raise ValueError("is not a duration; write seconds or a unit: 60, '90s', '2m', '1h30m', '500ms'")
     try:
         return parse_fio_time(value)
     except UsageError as error:
@@ -60,7 +60,7 @@ def _size(value: Any) -> int:
 
 
 _DURATION_SCHEMA = {"anyOf": [{"type": "number", "minimum": 0},
-                              {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*[A-Za-z]*\s*$"}]}
+                              {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*([A-Za-z]+\s*\d+(\.\d+)?\s*)*[A-Za-z]*\s*$"}]}
 _SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 0},
                           {"type": "string", "pattern": r"^\s*\d+\s*([kmgtpKMGTP]?i?[bB]?)\s*$"}]}
 

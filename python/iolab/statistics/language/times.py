@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from ...errors import UsageError
+from ...units import parse_fio_time, split_duration
 from .quantities import parse_whole
 
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
@@ -16,8 +17,14 @@ _RELATIVE = "30s (after the start), -10m (before the end)"
 
 
 def parse_duration(text: str) -> int:
-    """`10ms`, `1.5s`, `10m` or `10min`, `2h`, `1d` in ns. UsageError for anything else."""
-    words = text.strip()
+    """`10ms`, `1.5s`, `10m` or `10min`, `2h`, `1h30m`, `1d` in ns. UsageError for anything else."""
+    parts = split_duration(text.strip())
+    if len(parts) > 1:
+        parse_fio_time(text)  # refuses units that do not come down
+    return sum(_single(part.strip()) for part in parts)
+
+
+def _single(words: str) -> int:
     if re.fullmatch(r"[\d.]+\s*d", words):
         return 24 * parse_whole(words[:-1] + "h", "time")
     return parse_whole(re.sub(r"(?<=[\d\s])m$", "min", words), "time")
@@ -25,7 +32,7 @@ def parse_duration(text: str) -> int:
 
 def is_after_start(text: str) -> bool:
     """Whether a moment is written as a time after the start, such as `30s`."""
-    return re.fullmatch(r"[\d.]+\s*[a-zµ]*", text.strip()) is not None
+    return re.fullmatch(r"[\d.]+\s*(?:[a-zµ]+\s*[\d.]+\s*)*[a-zµ]*", text.strip()) is not None
 
 
 def parse_moment(text: str, first_ns: int, last_ns: int) -> int:
