@@ -128,8 +128,7 @@ def load(kind: str, name: str) -> Any:
     """
     path = BUILT_IN[kind].get(name)
     if path is not None:
-        module, _, attribute = path.partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        return _imported(path)
     for point in _entry_points(kind):
         if point.name == name:
             return _load_entry_point(kind, point)
@@ -140,6 +139,13 @@ def load(kind: str, name: str) -> Any:
     near = difflib.get_close_matches(name, known, n=1)
     guess = f"did you mean '{near[0]}'? " if near else ""
     raise UsageError(f"unknown {kind} '{name}'", hint=f"{guess}there are: {', '.join(known)}")
+
+
+@cache
+def _imported(path: str) -> Any:
+    """What `module:class` names. Looked up once: gates and formats are asked for with every run and file."""
+    module, _, attribute = path.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def load_all(kind: str) -> list[Any]:

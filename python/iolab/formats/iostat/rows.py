@@ -65,7 +65,11 @@ def _width(line: str, layouts: Iterable[int]) -> int | None:
     fields = line.split()
     if len(fields) not in layouts or _is_number(fields[0]):
         return None
-    return len(fields) if all(map(_is_number, fields[1:])) else None
+    try:
+        numbers = list(map(float, fields[1:]))
+    except ValueError:  # a decimal comma perhaps
+        return len(fields) if all(map(_is_number, fields[1:])) else None
+    return len(fields) if all(map(math.isfinite, numbers)) else None
 
 
 def read_rows(text: str, where: str) -> DeviceTable:
