@@ -15,9 +15,10 @@ import pytest
 from iolab.errors import ResultsError
 from iolab.recording.base import checked_files
 from iolab.recording.base.layout import FACTS, LOSSES, MARKS, SEGMENTS, map_file, sealed_file
-from iolab.recording.base.lock import LOCK
-from iolab.recording.base.metadata import read_facts
+from iolab.recording.base.lock import LOCK, read, take_lock, tell
+from iolab.recording.base.metadata import Facts, read_facts
 from iolab.recording.read.recording import Recording
+from iolab.recording.read.verify import verify_recording
 from iolab.recording.segments.segments import MAP_NAMES
 from iolab.recording.write.retention import Retention
 from iolab.recording.write.writer import RecordingWriter
@@ -152,6 +153,103 @@ def test_lists_are_believed_as_they_were_written_alone(recording: Path, name: st
     assert damaged.summary().broken
 
 
+def lock_troubles(path: Path) -> list[str]:
+    """What every answer, `show` and `verify` tell of the lock."""
+    found = [note for note in Recording(path).trouble() if f"{LOCK}: " in note]
+    answer = query(Recording(path), "io.ops")
+    assert isinstance(answer, Series)
+    assert [note for note in answer.notes if f"{LOCK}: " in note] == found
+    assert [each.path for each in verify_recording(path).findings if each.path == LOCK] == [LOCK] * len(found)
+    assert [each.name for each, _ in Recording(path).summary().broken if each.name == LOCK] == [LOCK] * len(found)
+    return found
+
+
+def unsign(path: Path) -> None:
+    """`recording.json` as an older iolab wrote it."""
+    data = json.loads((path / FACTS).read_text())
+    del data["crc32"]
+    (path / FACTS).write_text(json.dumps(data))
+
+
+def test_a_lock_that_is_cut_anywhere_is_told(recording: Path) -> None:
+    until = START + 100 * SECOND
+    with take_lock(recording) as lock:
+        tell(lock, until, {SEGMENTS: 1})
+    whole = (recording / LOCK).read_bytes()
+    assert (lock_troubles(recording), Recording(recording).told_ns()) == ([], until)
+    first, second = (len(b"\n".join(whole.split(b"\n")[:count])) for count in (1, 2))
+    # the last byte ends a line whose checksum is there
+    for size in (0, 1, first, first + 1, first + 2, second - 1, second, second + 1, second + 2, second + 9, second + 10, len(whole) - 2):
+        (recording / LOCK).write_bytes(whole[:size])
+        assert len(lock_troubles(recording)) == 1, f"cut to {size} bytes"
+        assert Recording(recording).told_ns() is None, "neither its line nor its time of change is believed"
+    (recording / LOCK).write_bytes(whole[:-1])
+    assert (lock_troubles(recording), Recording(recording).told_ns()) == ([], until)
+
+
+def test_every_flipped_bit_of_a_lock_is_told(recording: Path) -> None:
+    whole = (recording / LOCK).read_bytes()
+    descriptor = os.open(recording / LOCK, os.O_RDWR)
+    try:
+        for place in range(len(whole) - 1):
+            for bit in range(8):
+                os.pwrite(descriptor, bytes([whole[place] ^ 1 << bit]), place)
+                assert read(descriptor, True).is_damaged, f"bit {bit} of byte {place}"
+            os.pwrite(descriptor, whole[place:place + 1], place)
+        assert not read(descriptor, True).is_damaged
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("text", [None, b"", b"4711\n", b"4711\n01700000000000000000\n", b"4711\n01700000000000000000"])
+def test_a_lock_of_an_older_iolab_is_whole_without_a_checksum(recording: Path, text: bytes | None) -> None:
+    unsign(recording)
+    (recording / LOCK).unlink()
+    if text is not None:
+        (recording / LOCK).write_bytes(text)
+    assert lock_troubles(recording) == []
+    # adding to it writes what this iolab writes, and finds nothing amiss
+    RecordingWriter.reopen(recording, live=False).close()
+    assert read_facts(recording).is_signed
+    assert lock_troubles(recording) == []
+    assert not any(LOCK in each["words"] for each in Recording(recording).losses())
+
+
+@pytest.mark.parametrize("text", [b"47", b"4711\n0170000", b"47x1\n", b"4711\n0170000\n"])
+def test_a_lock_of_an_older_iolab_that_is_cut_is_told(recording: Path, text: bytes) -> None:
+    unsign(recording)
+    (recording / LOCK).write_bytes(text)
+    assert len(lock_troubles(recording)) == 1
+
+
+def test_a_damaged_lock_is_told_after_a_repair_and_a_loss_once_written_anew(recording: Path) -> None:
+    (recording / LOCK).unlink()
+    map_file(recording, 2, MAP_NAMES[0]).unlink()
+    assert verify_recording(recording, repair=True).findings
+    assert len(lock_troubles(recording)) == 1, "a repair doesn't know until when everything was there"
+    RecordingWriter.reopen(recording, live=False).close()
+    assert lock_troubles(recording) == []
+    assert any(LOCK in each["words"] for each in Recording(recording).losses() if each["kind"] == "damaged")
+
+
+def test_a_writer_that_dies_beginning_leaves_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, ...]] = []
+    really = Facts.write
+
+    def write(facts: Facts, directory: Path) -> None:
+        really(facts, directory)
+        seen.append(Recording(directory).trouble())
+
+    monkeypatch.setattr(Facts, "write", write)
+    with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}):
+        pass
+    unsign(tmp_path / "r")
+    (tmp_path / "r" / LOCK).write_bytes(b"4711\n")
+    RecordingWriter.reopen(tmp_path / "r").close()
+    assert len(seen) >= 2
+    assert set(seen) == {()}
+
+
 def test_what_was_dropped_is_not_missing(recording: Path) -> None:
     with RecordingWriter.reopen(recording, live=False) as writer:
         writer.append_segment([events(50, 9)], label="run 1")
@@ -176,9 +274,7 @@ def test_files_of_an_older_iolab_are_checked_by_their_pages(recording: Path) -> 
     whole = query(Recording(recording), "io.ops[process]")
     (recording / SEGMENTS).unlink()
     (recording / LOCK).unlink()
-    data = json.loads((recording / FACTS).read_text())
-    del data["crc32"]
-    (recording / FACTS).write_text(json.dumps(data))
+    unsign(recording)
     again = query(Recording(recording), "io.ops[process]")
     assert isinstance(whole, Stack)
     assert isinstance(again, Stack)

@@ -23,7 +23,8 @@ from .layout import telling
 
 LOCK = "lock"
 _DIGITS = 20
-_OLDER = re.compile(rb"\d+\n")
+_OLDEST = re.compile(rb"\d+\n")
+_OLDER = re.compile(rb"(?:\d+\n(\d{%d})?\n?)?" % _DIGITS)
 _SIZES = 480
 """Room for the sizes of files."""
 
@@ -31,7 +32,8 @@ _SIZES = 480
 @dataclass(frozen=True)
 class Told:
     """What a lock says. until_ns: until when everything was in the recording, None where nobody said. sizes: bytes that files have at
-    least, by their names in the recording. is_damaged: whether its checksum is wrong, so that it says nothing. pid: of who wrote it."""
+    least, by their names in the recording. is_damaged: whether its checksum is wrong or gone, so that it says
+    nothing. pid: of who wrote it."""
 
     until_ns: int | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -47,7 +49,7 @@ def take_lock(directory: Path) -> IO[str]:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         with file:
-            said = read(file.fileno()).pid
+            said = read(file.fileno(), False).pid
             holder = holder_of(file.fileno()) or (f"process {said}" if said else "")
         by = f" by {holder}" if holder else ""
         raise ResultsError(f"is being recorded{by}", where=directory, hint="stop that, or choose another directory") from None
@@ -64,34 +66,32 @@ def tell(lock: IO[str], told_ns: int | None, sizes: Mapping[str, int] | None = N
     os.pwrite(lock.fileno(), f"{head}{zlib.crc32((head + words).encode()):08x} {words}\n".encode(), 0)
 
 
-def read(lock: int) -> Told:
-    """What a lock (a descriptor) says. One of an older iolab has no sizes and no checksum."""
+def read(lock: int, is_signed: bool) -> Told:
+    """What a lock (a descriptor) says. is_signed: whether `recording.json` has a checksum: then the lock has one since before it was
+    there, and what has none is damaged. One of an older iolab has no sizes and no checksum."""
+    pid = None
     for _ in range(20):
         text = _text(lock)
         lines = text.decode("ascii", errors="replace").split("\n")
         pid = int(lines[0]) if lines[0].isdecimal() and len(lines[0]) < 10 else None
-        if len(lines) < 3 or not lines[2].strip():
-            # as an older one wrote it, which a longer one never becomes again
-            if len(text) > _DIGITS + 32:
-                return Told(is_damaged=True, pid=pid)
-            whole = len(lines) > 1 and len(lines[1]) == _DIGITS and lines[1].isdecimal()
-            cut = len(lines) == 2 and not whole and bool(lines[1])
-            return Told(min(int(lines[1]), 2**63 - 1) if whole else None, pid=pid, is_damaged=cut)
-        crc, _, words = lines[2].partition(" ")
-        head = f"{lines[0]}\n{lines[1]}\n"
-        if crc == f"{zlib.crc32((head + words).encode()):08x}":
-            return Told(int(lines[1]) if lines[1] else None, json.loads(words), pid=pid)
+        if len(lines) > 2 and lines[2].strip():
+            crc, _, words = lines[2].partition(" ")
+            head = f"{lines[0]}\n{lines[1]}\n"
+            if crc == f"{zlib.crc32((head + words).encode()):08x}":
+                return Told(int(lines[1]) if lines[1] else None, json.loads(words), pid=pid)
+        elif not is_signed and (older := _OLDER.fullmatch(text)):
+            return Told(min(int(older[1]), 2**63 - 1) if older[1] else None, pid=pid)
     return Told(is_damaged=True, pid=pid)
 
 
-def told(lock: int) -> int | None:
+def told(lock: int, is_signed: bool) -> int | None:
     """Until when everything was in the recording, as its writer last wrote into this lock (a descriptor); None where none did."""
-    return read(lock).until_ns
+    return read(lock, is_signed).until_ns
 
 
-def changed(lock: int) -> int | None:
+def changed(lock: int, is_signed: bool) -> int | None:
     """When an older iolab held this lock for the last time, which said so by its time of change; None of any other lock."""
-    return os.fstat(lock).st_mtime_ns if _OLDER.fullmatch(os.pread(lock, 64, 0)) else None
+    return os.fstat(lock).st_mtime_ns if not is_signed and _OLDEST.fullmatch(os.pread(lock, 64, 0)) else None
 
 
 def _text(lock: int) -> bytes:

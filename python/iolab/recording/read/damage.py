@@ -31,14 +31,14 @@ class Damage:
         return f"{self.path}: {self.words}"
 
 
-def told_by_lock(directory: Path) -> Told:
+def told_by_lock(directory: Path, facts: Facts) -> Told:
     """What the lock says; nothing where there is none."""
     try:
         descriptor = open_for_reading(directory / LOCK)
     except OSError:
         return Told()
     try:
-        return read(descriptor)
+        return read(descriptor, facts.is_signed)
     except OSError:
         return Told(is_damaged=True)
     finally:
@@ -62,7 +62,7 @@ def damaged_lists(directory: Path, facts: Facts) -> Iterator[Damage]:
     """What is damaged, cut, missing or unexpected of `recording.json`, the lock, the files of lines, and the list of segments."""
     if facts.is_damaged:
         yield Damage(FACTS, "damaged", "its checksum is not that of what was written: what it says may be wrong")
-    told = told_by_lock(directory)
+    told = told_by_lock(directory, facts)
     if told.is_damaged:
         yield Damage(LOCK, "damaged", "it doesn't say any more until when everything is there")
     elif facts.is_signed and not (directory / LOCK).exists():
@@ -71,12 +71,12 @@ def damaged_lists(directory: Path, facts: Facts) -> Iterator[Damage]:
         least = told.sizes.get(name, 0)
         size = _size(directory / name)
         if size is None:
-            if least and _is_still_told(directory, name):
+            if least and _is_still_told(directory, facts, name):
                 yield Damage(name, "missing", f"{least} bytes of lines were written")
             elif name == SEGMENTS and facts.is_signed and any(sealed_numbers(directory / kind) for kind in KINDS) and not told.sizes:
                 yield Damage(name, "missing", "it is missing: nothing says which segments there were")
             continue
-        if size < least and _is_still_told(directory, name):
+        if size < least and _is_still_told(directory, facts, name):
             yield Damage(name, "damaged", f"it has {size} bytes, {least} were written")
         count = _damaged_lines(directory, name)
         if count:
@@ -85,9 +85,9 @@ def damaged_lists(directory: Path, facts: Facts) -> Iterator[Damage]:
         yield Damage(str(path.relative_to(directory)), "unexpected", "no line lists it", True)
 
 
-def _is_still_told(directory: Path, name: str) -> bool:
+def _is_still_told(directory: Path, facts: Facts, name: str) -> bool:
     """Whether the lock still says more of a file than it has: it may have been written anew meanwhile."""
-    return (_size(directory / name) or 0) < told_by_lock(directory).sizes.get(name, 0)
+    return (_size(directory / name) or 0) < told_by_lock(directory, facts).sizes.get(name, 0)
 
 
 def _damaged_lines(directory: Path, name: str) -> int:

@@ -226,7 +226,7 @@ class Recording:
         """Until when everything was in it, as its writer last said, about once a second; None where nobody said."""
         try:
             with os.fdopen(open_for_reading(self.path / LOCK), "rb") as lock:
-                found, older = told(lock.fileno()), changed(lock.fileno())
+                found, older = (said(lock.fileno(), self._facts.is_signed) for said in (told, changed))
         except OSError:
             return None
         # a copy's time of change is its own
@@ -283,7 +283,7 @@ class Recording:
 
     def _damaged_hot(self, kind: Kind) -> dict[int, tuple[HotRead | None, str]]:
         """Hot files that are damaged, cut or missing, and not sealed, by number, with what is wrong."""
-        told = told_by_lock(self.path)
+        told = told_by_lock(self.path, self._facts)
         numbers = hot_numbers(self.path, kind)
         if not numbers and not any(name.endswith(f".{kind}.arrows") for name in told.sizes):
             return {}
@@ -298,7 +298,7 @@ class Recording:
         missing = [name for name in told.sizes if name.endswith(f".{kind}.arrows") and not (self.path / name).exists()]
         if missing:
             # sealed meanwhile, it is told no more
-            sizes, through = told_by_lock(self.path).sizes, self.facts.dropped_through
+            sizes, through = told_by_lock(self.path, self._facts).sizes, self.facts.dropped_through
             for name in missing:
                 number = int(Path(name).name.split(".")[0])
                 if name in sizes and number > through and not sealed_file(self.path, number, kind).exists():

@@ -138,7 +138,7 @@ def _repaired(path: Path, found: list[Finding]) -> list[Finding]:
     lock = take_lock(path)
     try:
         done: set[str] = set()
-        told = read(lock.fileno())
+        told = read(lock.fileno(), read_facts(path).is_signed)
         noted = noted_segments(path)
         for number in sorted({int(Path(each.path).stem) for each in found if each.is_derived and each.path.startswith(MAPS)}):
             events = sealed_file(path, number, "events")
@@ -155,7 +155,7 @@ def _repaired(path: Path, found: list[Finding]) -> list[Finding]:
         if any(each.is_derived and not each.path.startswith(MAPS) for each in found):
             _relisted(path)
             done |= {each.path for each in found if each.is_derived and not each.path.startswith(MAPS)}
-        if not told.is_damaged:
+        if told.sizes:
             tell(lock, told.until_ns, {**told.sizes, SEGMENTS: (path / SEGMENTS).stat().st_size})
         return [replace(each, is_repaired=each.is_derived and each.path in done) for each in found]
     finally:

@@ -114,7 +114,7 @@ class RecordingWriter:
             if any(each.name != LOCK for each in path.iterdir()):
                 raise ResultsError("is not empty and holds no recording", where=path, hint="choose another directory")
         facts = Facts(host, clock, dict(origin), dict(sources or {}), {"bytes": None, "age_s": None, **(retention or {})})
-        return cls._begin(path, facts, take_lock(path), system, 1, origin.get("kind") == "record" if live is None else live,
+        return cls._begin(path, facts, take_lock(path), None, system, 1, origin.get("kind") == "record" if live is None else live,
                           begun or _now(system))
 
     @classmethod
@@ -134,23 +134,28 @@ class RecordingWriter:
             remove_temporary(path)
             note_damage(path)
             finish_dropping(path, facts)
-            recover(path, facts, told(lock.fileno()) or changed(lock.fileno()) or 0, begun.from_ns)
+            alive_ns = told(lock.fileno(), facts.is_signed) or changed(lock.fileno(), facts.is_signed)
+            recover(path, facts, alive_ns or 0, begun.from_ns)
             facts.sources |= sources or {}
             facts.retention |= retention or {}
-            return cls._begin(path, facts, lock, system, highest_number(path) + 1,
+            return cls._begin(path, facts, lock, alive_ns, system, highest_number(path) + 1,
                               facts.origin.get("kind") == "record" if live is None else live, begun)
         except BaseException:
             lock.close()
             raise
 
     @classmethod
-    def _begin(cls, path: Path, facts: Facts, lock: IO[str], system: Clock, number: int, live: bool, begun: Begun) -> RecordingWriter:
+    def _begin(cls, path: Path, facts: Facts, lock: IO[str], alive_ns: int | None, system: Clock, number: int, live: bool,
+               begun: Begun) -> RecordingWriter:
         try:
+            # before the facts, as a lock without a checksum beside signed facts is damaged
+            with telling(path, "write who records here"):
+                tell(lock, alive_ns)
             if live and facts.clock == "realtime":
                 facts.sessions.append(begun.session())
             facts.write(path)
-            lock.truncate(0)
-            tell(lock, None)
+            with telling(path, "write who records here"):
+                tell(lock, None)
             writer = cls(path, facts, lock, system, number)
             writer._tell_lock()
             return writer
