@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from scipy import optimize, special
+from scipy import special
 
 
 def _check(sd: float, alpha: float) -> None:
@@ -94,6 +94,8 @@ def detectable(sd: float, n: int, alpha: float = 0.05, power: float = 0.8) -> fl
         return None
     if sd == 0:
         return 0.0
+
+    from scipy import optimize  # slow to load, and most comparisons have too few blocks to come here
 
     def missing(effect: float) -> float:
         return power_of(effect, 1.0, n, alpha) - power

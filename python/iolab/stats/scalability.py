@@ -8,11 +8,10 @@ Planning", chapters 4-6.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
-from scipy import optimize
 
 from .arrays import Floats, Values, positive
 
@@ -21,6 +20,15 @@ LEAST_LEVELS = 4
 
 _INVISIBLE = 1e-6
 """A term that changes throughput by less than this share at the highest concurrency measured is none."""
+
+_LOW, _HIGH = np.array([-np.inf, 0.0, 0.0]), np.array([np.inf, 1.0, np.inf])
+"""Bounds of log λ, σ and κ."""
+
+_MOST_STEPS = 300
+_STILL = 1e-12
+"""A step by less than this share of every parameter ends the search."""
+_LEAST_DAMPING = 1e-12
+"""Keeps the equations solvable where two terms are all but the same."""
 
 
 @dataclass(frozen=True)
@@ -84,25 +92,17 @@ def fit_usl(concurrency: Values, throughput: Values) -> UslFit | NoFit:
         return NoFit(f"{levels} levels of concurrency; at least {LEAST_LEVELS} are needed")
     if n.min() < 1:
         return NoFit("a concurrency below 1 is not one")
-    # κ multiplies N(N-1), up to a million: measured in the largest of them, all three parameters are of one size.
-    pairs = float((n * (n - 1)).max())
-    logs = np.log(x)
-
-    def residuals(parameters: Floats) -> Floats:
-        scale, sigma, kappa = parameters
-        return np.asarray(scale + np.log(n) - np.log1p(sigma * (n - 1) + kappa / pairs * n * (n - 1)) - logs)
-
-    best = min(
-        (_search(residuals, start) for start in _starts(n, x, pairs)), key=lambda result: float(result.cost)
-    )
-    scale, sigma, kappa = (float(value) for value in best.x)
+    curve = _Curve(n, x)
+    pairs = curve.pairs
+    best = min((curve.search(start) for start in curve.starts()), key=curve.cost)
+    scale, sigma, kappa = best.tolist()
     if sigma * (n.max() - 1) < _INVISIBLE:
         sigma = 0.0
     elif 1 - sigma < _INVISIBLE:
         sigma = 1.0
     kappa = 0.0 if kappa < _INVISIBLE * (1 + sigma * (n.max() - 1)) else kappa / pairs
-    errors = _standard_errors(np.asarray(best.jac), float(best.cost), [True, 0 < sigma < 1, kappa > 0])
-    relative = float(np.sqrt(np.mean(np.expm1(-residuals(best.x)) ** 2)))
+    errors = _standard_errors(curve.slopes(best), curve.cost(best), [True, 0 < sigma < 1, kappa > 0])
+    relative = float(np.sqrt(np.mean(np.expm1(-curve.residuals(best)) ** 2)))
     lam = math.exp(scale)
     peak = max(math.sqrt((1 - sigma) / kappa), 1.0) if kappa > 0 else None
     fit = UslFit(lam, sigma, kappa, None if errors[0] is None else errors[0] * lam, errors[1],
@@ -111,21 +111,79 @@ def fit_usl(concurrency: Values, throughput: Values) -> UslFit | NoFit:
     return UslFit(**{**fit.__dict__, "peak_throughput": top})
 
 
-def _search(residuals: Callable[[Floats], Floats], start: Floats) -> optimize.OptimizeResult:
-    bounds = ([-np.inf, 0.0, 0.0], [np.inf, 1.0, np.inf])
-    return optimize.least_squares(residuals, start, bounds=bounds, xtol=1e-12, ftol=1e-12, gtol=1e-12)
+class _Curve:
+    """What was measured, and the law beside it, in logarithms; its parameters are log λ, σ and κ times `pairs`.
+
+    κ multiplies N(N-1), up to a million: measured in the largest of them, all three parameters are of one size.
+    """
+
+    def __init__(self, n: Floats, x: Floats) -> None:
+        self.pairs = float((n * (n - 1)).max())
+        self._n, self._x, self._logs = n, x, np.log(x) - np.log(n)
+        self._terms = np.stack([n - 1, n * (n - 1) / self.pairs])
+
+    def residuals(self, parameters: Floats) -> Floats:
+        """Logarithm of fitted over measured, shape (n,)."""
+        return np.asarray(parameters[0] - np.log1p(parameters[1:] @ self._terms) - self._logs)
+
+    def slopes(self, parameters: Floats) -> Floats:
+        """Derivatives of the residuals by each parameter, shape (n, 3)."""
+        below = 1 + parameters[1:] @ self._terms
+        return np.stack([np.ones_like(below), *(-self._terms / below)], axis=1)
+
+    def cost(self, parameters: Floats) -> float:
+        """Half the sum of squared residuals."""
+        found = self.residuals(parameters)
+        return 0.5 * float(found @ found)
+
+    def search(self, start: Floats) -> Floats:
+        """The parameters of a local minimum (Levenberg-Marquardt, steps cut at the bounds; Marquardt 1963).
+
+        Written out because loading `scipy.optimize` takes longer than all fits of a report.
+        """
+        here, cost, damping = start, self.cost(start), 1e-3
+        for _ in range(_MOST_STEPS):
+            slopes = self.slopes(here)
+            downhill = -(self.residuals(here) @ slopes)
+            free = np.flatnonzero(~(((here <= _LOW) & (downhill < 0)) | ((here >= _HIGH) & (downhill > 0))))
+            curvature = (slopes.T @ slopes)[np.ix_(free, free)]
+            step = np.zeros_like(here)
+            step[free] = np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), downhill[free])
+            there = np.minimum(np.maximum(here + step, _LOW), _HIGH)
+            reached = self.cost(there)
+            is_still = bool((np.abs(there - here) <= _STILL * (_STILL + np.abs(here))).all())
+            if reached <= cost:
+                here, cost, damping = there, reached, max(damping / 10, _LEAST_DAMPING)
+            else:
+                damping *= 10
+            if is_still:
+                break
+        return here
+
+    def starts(self) -> list[Floats]:
+        """The law made linear, N/X = a + b(N - 1) + cN(N - 1) with non-negative terms, and two plain guesses beside it."""
+        n, x = self._n, self._x
+        a, b, c = _without_negatives(np.stack([np.ones_like(n), *self._terms], axis=1) * (x / n)[:, None])
+        first = math.log(float(x[np.argmin(n)] / n.min()))
+        starts = [np.array([first, 0.1, 0.1]), np.array([first, 0.9, 1.0])]
+        if a > 0:
+            starts.insert(0, np.array([-math.log(a), min(max(b / a, 1e-6), 1 - 1e-6), max(c / a, 1e-6)]))
+        return starts
 
 
-def _starts(n: Floats, x: Floats, pairs: float) -> list[Floats]:
-    """The law made linear, N/X = a + b(N - 1) + cN(N - 1) with non-negative terms, and two plain guesses beside it."""
-    weight = x / n
-    columns = np.stack([np.ones_like(n), n - 1, n * (n - 1) / pairs], axis=1)
-    (a, b, c), _ = optimize.nnls(columns * weight[:, None], np.ones_like(n))
-    first = math.log(float(x[np.argmin(n)] / n.min()))
-    starts = [np.array([first, 0.1, 0.1]), np.array([first, 0.9, 1.0])]
-    if a > 0:
-        starts.insert(0, np.array([-math.log(a), min(max(b / a, 1e-6), 1 - 1e-6), max(c / a, 1e-6)]))
-    return starts
+def _without_negatives(columns: Floats) -> list[float]:
+    """Factors of the columns, none negative, whose sum is nearest to one everywhere: of all sets of columns the best that needs none."""
+    nearest, found = math.inf, [0.0] * columns.shape[1]
+    for many in range(1, columns.shape[1] + 1):
+        for chosen in combinations(range(columns.shape[1]), many):
+            part = columns[:, chosen]
+            factors = np.linalg.lstsq(part, np.ones(len(part)))[0]
+            distance = float(np.square(part @ factors - 1).sum())
+            if (factors >= 0).all() and distance < nearest:
+                nearest, found = distance, [0.0] * columns.shape[1]
+                for place, factor in zip(chosen, factors.tolist(), strict=True):
+                    found[place] = factor
+    return found
 
 
 def _standard_errors(jacobian: Floats, cost: float, is_free: list[bool]) -> list[float | None]:

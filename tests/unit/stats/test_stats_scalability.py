@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize
 
 from iolab.stats.scalability import NoFit, UslFit, fit_usl
 
@@ -72,6 +73,28 @@ def test_better_than_linear_growth_ends_at_the_edge_with_an_error_that_tells() -
     found = fitted(LEVELS, LEVELS**1.3)
     assert (found.sigma, found.kappa) == (0, 0)
     assert found.relative_error > 0.3
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.05, 0.9])
+@pytest.mark.parametrize("kappa", [0.0, 1e-4, 1.0])
+def test_no_search_of_scipy_finds_a_nearer_law(sigma: float, kappa: float) -> None:
+    random = np.random.default_rng(3)
+    for noise in (0.01, 0.3):
+        x = law(LEVELS, 1000, sigma, kappa) * np.exp(random.normal(0, noise, len(LEVELS)))
+        found = fitted(LEVELS, x)
+
+        def residuals(p: np.ndarray, x: np.ndarray = x) -> np.ndarray:
+            return np.log(law(LEVELS, np.exp(p[0]), p[1], p[2] / 1e6) / x)
+
+        near = [math.log(found.lam), found.sigma, found.kappa * 1e6]
+        starts = [near, [math.log(1000), sigma, kappa * 1e6], [math.log(x[0]), 0.1, 0.1], [math.log(x[0]), 0.9, 1.0]]
+        inside = [np.clip(start, [-np.inf, 1e-9, 1e-9], [np.inf, 1 - 1e-9, np.inf]) for start in starts]
+        bounds = ([-np.inf, 0, 0], [np.inf, 1, np.inf])
+        best = min((optimize.least_squares(residuals, start, bounds=bounds, xtol=1e-12, ftol=1e-12, gtol=1e-12) for start in inside),
+                   key=lambda each: each.cost)
+        assert 0.5 * np.square(residuals(np.array(near))).sum() <= best.cost * (1 + 1e-6) + 1e-12
+        assert found.lam == pytest.approx(math.exp(best.x[0]), rel=1e-4)
+        assert found.throughput(300) == pytest.approx(law(300, math.exp(best.x[0]), best.x[1], best.x[2] / 1e6), rel=1e-4)
 
 
 def test_repetitions_and_order_do_not_matter() -> None:
