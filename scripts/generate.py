@@ -1,4 +1,4 @@
-"""Renew everything that is generated and committed (`make generate`): JSON Schemas and the page's TypeScript types.
+"""Renew everything that is generated and committed (`make generate`): JSON Schemas, the page's TypeScript types, the glossary.
 
 `tests/unit/base/test_generated.py` fails where a committed file is not what this writes.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from iolab.glossary import SECTIONS
 from iolab.report.model import schema as report_schema
 from iolab.results.evidence.manifest import Manifest
 from iolab.server.http import openapi
@@ -22,7 +23,22 @@ def generate(root: Path) -> list[Path]:
     study.write_text(json.dumps(study_schema.json_schema(), indent=2, ensure_ascii=False) + "\n", "utf-8")
     manifest = schemas / "manifest.schema.json"
     manifest.write_text(json.dumps(Manifest.model_json_schema(), indent=2) + "\n", "utf-8")
-    return [study, manifest, *report_schema.write(root), *openapi.write(root)]
+    return [study, manifest, _write_glossary(root), *report_schema.write(root), *openapi.write(root)]
+
+
+def _write_glossary(root: Path) -> Path:
+    lines = ["<!-- Generated from python/iolab/glossary.py by `make generate`. -->", "", "# Glossary", "",
+             "`iolab catalog glossary` prints the same. A symbol is how names of metrics, formulas and tables write a term.",
+             "Units are base units; 1 is a share."]
+    for section, terms in SECTIONS.items():
+        lines += ["", f"## {section}", "", "| term | symbol | unit | meaning |", "|---|---|---|---|"]
+        for term in terms:
+            unit = "" if term.unit is None else term.unit or "number"
+            lines.append(f"| {term.name} | {f'`{term.symbol}`' if term.symbol else ''} | {unit} | {term.meaning} |")
+    path = root / "docs/reference/glossary.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
 
 
 if __name__ == "__main__":

@@ -100,7 +100,8 @@ def test_charts_come_with_their_numbers(results: Path, capsys: pytest.CaptureFix
     assert pictures == sorted(path.stem for path in (tmp_path / "charts").glob("*.csv"))
 
 
-@pytest.mark.parametrize("kind", ["metrics", "units", "formats", "gates", "hosts", "targets", "workloads", "sources", "renderers"])
+@pytest.mark.parametrize("kind", ["glossary", "metrics", "units", "formats", "gates", "hosts", "targets", "workloads", "sources",
+                                  "renderers"])
 def test_the_catalogue_lists_every_kind(capsys: pytest.CaptureFixture[str], kind: str) -> None:
     entries = json.loads(text_of(capsys, "catalog", kind, "--format", "json"))["entries"]
     lines = text_of(capsys, "catalog", kind).splitlines()

@@ -1,4 +1,4 @@
-"""`iolab catalog`: what there is to name: metrics, units, formats, gates, targets, workloads, sources, hosts."""
+"""`iolab catalog`: what there is to name: terms, metrics, units, formats, gates, targets, workloads, sources, hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .output import tell, tell_json
 if TYPE_CHECKING:
     from ..statistics.language.catalogue import Entry
 
-KINDS = ("statistics", "metrics", "units", "formats", "gates", "hosts", "targets", "workloads", "sources", "renderers")
+KINDS = ("glossary", "statistics", "metrics", "units", "formats", "gates", "hosts", "targets", "workloads", "sources",
+         "renderers")
 
 
 @click.command("catalog")
@@ -21,7 +22,7 @@ KINDS = ("statistics", "metrics", "units", "formats", "gates", "hosts", "targets
 @click.argument("path", metavar="[PATH]", type=PATH, required=False)
 @format_option("text", "json")
 def command(kind: str | None, path: Path | None, style: str) -> None:
-    """List what a study, an import, a comparison or a query can name. Without KIND, list the kinds.
+    """List what a study, an import, a comparison or a query can name, and the terms used. Without KIND, list the kinds.
 
     With a PATH, `statistics` says what that recording or trace can answer; without, what could be recorded here.
     """
@@ -34,6 +35,11 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
         rows = _statistics(path)
         if style == "text":
             tell(*_statistic_lines(rows))
+            return
+    elif kind == "glossary":
+        rows = _glossary()
+        if style == "text":
+            tell(*_glossary_lines(rows))
             return
     elif kind is None:
         rows = [{"name": name} for name in KINDS]
@@ -49,6 +55,20 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
     width = max(len(row["name"]) for row in rows)
     for row in rows:
         tell(f"{row['name']:{width}}  {'  '.join(str(value) for key, value in row.items() if key != 'name' and value)}".rstrip())
+
+
+def _glossary() -> list[dict[str, Any]]:
+    from ..glossary import SECTIONS
+
+    return [{"name": term.name, "symbol": term.symbol, "unit": term.unit, "section": section, "about": term.meaning}
+            for section, terms in SECTIONS.items() for term in terms]
+
+
+def _glossary_lines(rows: list[dict[str, Any]]) -> list[str]:
+    cells = [(row["name"], row["symbol"], "" if row["unit"] is None else f"[{row['unit'] or 'number'}]") for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join([*(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)), row["about"]])
+            for line, row in zip(cells, rows, strict=True)]
 
 
 def _statistics(path: Path | None) -> list[dict[str, Any]]:

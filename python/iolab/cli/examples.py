@@ -70,7 +70,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("what this machine can do", "iolab doctor"),
         ("remove what a killed recorder left", "sudo iolab doctor --clean")),
     "catalog": (
-        ("list the kinds", "iolab catalog"),
+        ("list the terms and what they mean", "iolab catalog glossary"),
         ("list the metrics", "iolab catalog metrics"),
         ("list what can be asked of a recording", "iolab catalog statistics rec")),
 }

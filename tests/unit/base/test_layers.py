@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-BASE = {"units", "errors", "verdict", "clock", "registry", "metrics", "untrusted_text", "integrity", "files", "_core", "stats", "__init__"}
+BASE = {"units", "errors", "verdict", "clock", "registry", "metrics", "glossary", "untrusted_text", "integrity", "files", "_core",
+        "stats", "__init__"}
 READING = BASE | {"formats", "recording", "statistics"}
 JUDGING = READING | {"results", "compare"}
 ACTING = {"hosts", "rigs", "targets", "workloads", "sources", "study", "recorder", "run"}
