@@ -102,10 +102,11 @@ def _refuse_devices(devices: tuple[str, ...]) -> None:
 def _tell(found: Imported, output: Path, started: float, as_json: bool) -> None:
     """Words on stderr; as JSON on stdout as well."""
     from ..results.imports.tree import account
+    from ..results.open.results import Results
     from ..verdict import Level
-    from .options import open_results
+    from .options import draw_bar
 
-    results = open_results(output)
+    results = Results(output, progress=draw_bar, outputs=found.outputs)
     counts = {level: sum(run.verdict.level is level for run in results.runs) for level in Level}
     judged = ", ".join(f"{count} {level.value}" for level, count in counts.items() if count)
     many = f"{len(results.runs)} run{'' if len(results.runs) == 1 else 's'}"

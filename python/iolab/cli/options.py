@@ -39,10 +39,10 @@ def open_results(*paths: Path) -> Opened:
     """Open results, or fio results of which each is a variant, with a bar on stderr while evidence is read."""
     from ..api import open_results as opened
 
-    return opened(*paths, progress=_bar)
+    return opened(*paths, progress=draw_bar)
 
 
-def _bar(done: int, total: int) -> None:
+def draw_bar(done: int, total: int) -> None:
     """A one-line count, on terminals only."""
     if on_terminal():
         redraw("" if done == total else f"reading evidence: {done} of {total} runs")

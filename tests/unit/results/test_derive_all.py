@@ -7,14 +7,20 @@ import os
 import pickle
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from iolab.formats.core.tables import FioOutput
+from iolab.formats.fio.json_output import FioJson
+from iolab.integrity import FileDigest
 from iolab.results.derive import derive_all as deriving
 from iolab.results.derive.derive import derive
 from iolab.results.derive.derive_all import FEWEST, Item, derive_all
 from iolab.results.evidence.model import Derived, RunPlan
+from iolab.verdict import Level
 from support.fio_files import iostat, job, output, write_run
 
 
@@ -54,12 +60,34 @@ def test_side_by_side_as_one_after_the_other(items: list[Item], forks: bool, mon
     assert any(b"environment" in one for one in found), "the changed kernel is seen"
 
 
+@pytest.mark.parametrize("forks", [True, False])
+def test_what_was_read_already_is_checked_and_not_read_again(items: list[Item], forks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [(run_dir / "fio.json").read_bytes() for run_dir, _ in items]
+    items = [(run_dir, replace(plan, files={path.name: FileDigest.of(path.read_bytes()) for path in run_dir.iterdir()
+                                            if path.name != "run.json"})) for run_dir, plan in items]
+    known = {FileDigest.of(data).sha256: FioJson().read(data, "fio.json") for data in files if data != b"{"}
+    (items[20][0] / "fio.json").write_text(output(job(iops=5.0)))
+    wanted = reference(items)
+    monkeypatch.setattr(deriving, "_may_fork", lambda: forks)
+    read = FioJson.read
+
+    def read_damaged(self: FioJson, data: bytes, where: str) -> FioOutput:
+        assert data == b"{", "read again"
+        return read(self, data, where)
+
+    monkeypatch.setattr(FioJson, "read", read_damaged)
+    found = list(derive_all(items, known))
+    assert [told(one) for one in found] == wanted
+    assert found[20].verdict.level is Level.INVALID, "a file that changed is not what was read"
+    assert found[19].verdict.level is Level.OK
+
+
 @pytest.mark.slow
 def test_a_killed_process_costs_no_run(items: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deriving, "_may_fork", lambda: True)
     here, kill = os.getpid(), deriving.derive
 
-    def dying(run_dir: Path, plan: RunPlan, **options: Mapping[str, str]) -> Derived:
+    def dying(run_dir: Path, plan: RunPlan, **options: Any) -> Derived:
         if os.getpid() != here and plan.run == "0030":
             os.kill(os.getpid(), signal.SIGKILL)
         return kill(run_dir, plan, **options)

@@ -52,17 +52,19 @@ class _Read:
     assumptions: list[str] = field(default_factory=list)
 
 
-def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None = None) -> Derived:
+def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None = None,
+           outputs: Mapping[str, FioOutput] | None = None) -> Derived:
     """Everything that a run's evidence says.
 
     Args:
         run_dir: the run's directory; every file in it is tried by content.
         plan: its `run.json`.
         reference: environment of the first run on the same host, to which this one's is held.
+        outputs: fio results that were read already, by the SHA-256 of their bytes: such a file is checked, and not read a second time.
 
     A damaged file costs this run (INVALID, with the reason), never more; nothing here raises for bad evidence.
     """
-    read = _read_all(run_dir, plan)
+    read = _read_all(run_dir, plan, outputs or {})
     _fill_intervals(read, plan)
     section = Section() if read.fio is None else find_section(read.fio, plan)
     entries: tuple[int, ...] = ()
@@ -101,7 +103,7 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
                    tuple(dict.fromkeys(read.assumptions)), environment, facts.options)
 
 
-def _read_all(run_dir: Path, plan: RunPlan) -> _Read:
+def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) -> _Read:
     read = _Read()
     normal: list[str] = []
     missing = missing_files(run_dir, plan.files)
@@ -120,6 +122,10 @@ def _read_all(run_dir: Path, plan: RunPlan) -> _Read:
             continue
         if not data and _may_be_empty(path.name, plan):
             read.assumptions.append(f"{path.name} is empty: nothing was due in it")
+            continue
+        known = outputs.get(plan.files[path.name].sha256) if plan.files is not None else None
+        if known is not None:
+            _take(read, path.name, known)
             continue
         name = detect(data, path.name)
         if name is None and is_normal_output(data):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -12,10 +13,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeAlias
 
+from ...formats.core.tables import FioOutput
 from ..evidence.model import Derived, RunPlan
 from .derive import derive
 
 Item: TypeAlias = tuple[Path, RunPlan]
+_Item: TypeAlias = tuple[Path, RunPlan, Mapping[str, str]]
 
 FEWEST = 48
 """Fewer runs than this are done sooner than processes start."""
@@ -24,8 +27,12 @@ _PARTS = 12
 """Runs that a process takes at a time."""
 
 
-def derive_all(items: Sequence[Item]) -> Iterator[Derived]:
-    """What the evidence of each run says, in the order of `items`.
+_outputs: Mapping[str, FioOutput] = {}
+"""In a process of the pool: what the parent had read, inherited by fork instead of sent with every run."""
+
+
+def derive_all(items: Sequence[Item], outputs: Mapping[str, FioOutput] | None = None) -> Iterator[Derived]:
+    """What the evidence of each run says, in the order of `items`; `outputs` as `derive` has it.
 
     The first run on a host is the one to whose environment the others on it are held. Imported files do not name their host: there it is
     the first run of the same variant, and a difference between variants is a remark of the comparison.
@@ -34,10 +41,11 @@ def derive_all(items: Sequence[Item]) -> Iterator[Derived]:
     first: dict[int, Derived] = {}
     for place, (run_dir, plan) in enumerate(items):
         if _origin(plan) not in references:
-            first[place] = derive(run_dir, plan)
+            first[place] = derive(run_dir, plan, outputs=outputs)
             references[_origin(plan)] = dict(first[place].environment)
     rest = [(run_dir, plan, references[_origin(plan)]) for place, (run_dir, plan) in enumerate(items) if place not in first]
-    derived = _side_by_side(rest) if len(rest) >= FEWEST and _may_fork() else map(_derive, rest)
+    derived = (_side_by_side(rest, outputs or {}) if len(rest) >= FEWEST and _may_fork()
+               else (_derive(each, outputs or {}) for each in rest))
     for place in range(len(items)):
         yield first[place] if place in first else next(derived)
 
@@ -47,21 +55,25 @@ def _origin(plan: RunPlan) -> tuple[str, str]:
     return plan.host, plan.variant if plan.status == "imported" else ""
 
 
-def _derive(item: tuple[Path, RunPlan, Mapping[str, str]]) -> Derived:
+def _derive(item: _Item, outputs: Mapping[str, FioOutput]) -> Derived:
     run_dir, plan, reference = item
-    return derive(run_dir, plan, reference=reference)
+    return derive(run_dir, plan, reference=reference, outputs=outputs)
 
 
-def _side_by_side(items: Sequence[tuple[Path, RunPlan, Mapping[str, str]]]) -> Iterator[Derived]:
+def _derive_in_pool(item: _Item) -> Derived:
+    return _derive(item, _outputs)
+
+
+def _side_by_side(items: Sequence[_Item], outputs: Mapping[str, FioOutput]) -> Iterator[Derived]:
     done = 0
-    pool = ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("fork"), initializer=_leave_ctrl_c_to_parent)
+    pool = ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("fork"), initializer=_begin, initargs=(outputs,))
     try:
-        for derived in pool.map(_derive, items, chunksize=_PARTS):
+        for derived in pool.map(_derive_in_pool, items, chunksize=_PARTS):
             yield derived
             done += 1
     except BrokenProcessPool:
         # a process was killed from outside (memory): nothing is lost, the rest is done here
-        yield from map(_derive, items[done:])
+        yield from (_derive(each, outputs) for each in items[done:])
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -71,5 +83,9 @@ def _may_fork() -> bool:
     return (os.cpu_count() or 1) > 1 and threading.active_count() == 1 and not {"pyarrow", "duckdb"} & set(sys.modules)
 
 
-def _leave_ctrl_c_to_parent() -> None:
+def _begin(outputs: Mapping[str, FioOutput]) -> None:
+    """In each process of the pool: Ctrl-C is the parent's, and what it had read is known here as well."""
+    global _outputs
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()  # looking for circles among what the parent made would copy its pages, for nothing
+    _outputs = outputs

@@ -36,6 +36,7 @@ class FioResult:
         damage: why it can't be read.
         digest: of its bytes.
         plan: of iolab's own `run.json` beside it.
+        output: what was read from those bytes; None where it can't be read.
     """
 
     file: SourceFile
@@ -43,6 +44,7 @@ class FioResult:
     damage: str = ""
     digest: str = ""
     plan: RunPlan | None = None
+    output: FioOutput | None = None
 
     @property
     def path(self) -> str:
@@ -153,7 +155,7 @@ def _read(file: SourceFile, format_name: str, plan: RunPlan | None) -> FioResult
         return FioResult(file, damage=error.message, plan=plan)
     except OSError as error:
         return FioResult(file, damage=error.strerror or str(error), plan=plan)
-    return FioResult(file, groups, "" if groups else "reports no job", hashlib.sha256(data).hexdigest(), plan)
+    return FioResult(file, groups, "" if groups else "reports no job", hashlib.sha256(data).hexdigest(), plan, output)
 
 
 def options_of(group: FioGroup) -> dict[str, str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from ... import __version__
 from ...errors import FormatError, IolabError, ResultsError, UsageError
+from ...formats.core.tables import FioOutput
 from ...formats.fio.groups import FioGroup
 from ...untrusted_text import writable
 from ..evidence.files import RUNS, write_plan
@@ -50,6 +51,7 @@ class Imported:
         notes: what had to be decided, in words. suggestions: layouts that would take what is unmatched.
         empty: folders that the layout names and that have no fio result. differences: of the variants' options, in words.
         whole: whether the source was one results directory of iolab, taken as it is.
+        outputs: the fio results as they were read, by the SHA-256 of their bytes.
     """
 
     runs: int
@@ -62,6 +64,7 @@ class Imported:
     empty: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()
     whole: bool = False
+    outputs: Mapping[str, FioOutput] = field(default_factory=dict, repr=False)
 
     @property
     def unmatched(self) -> tuple[str, ...]:
@@ -297,8 +300,9 @@ class _Import:
             _put(made / RUNS / plan.run, run, plan, evidence.get(id(run), []), how, placed)
         self._count_results(runs)
         factors = list(dict.fromkeys(factor for plan in plans for factor in plan.factors))
+        outputs = {run.taken.result.digest: run.taken.result.output for run in runs if run.taken.result.output is not None}
         imported = Imported(len(runs), tuple(layout.text for layout in self._layouts), self._is_inferred, self._files,
-                            self._source.skipped, tuple(self._notes), self._suggestions, self._empty, tuple(self._unlike))
+                            self._source.skipped, tuple(self._notes), self._suggestions, self._empty, tuple(self._unlike), outputs=outputs)
         write_manifest(made, Manifest(
             name=name, origin="tree", created_ns=time.time_ns(), iolab=__version__,
             baseline=baseline or next(filter(is_baseline, variants if self._is_inferred else ()), variants[0]),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ...errors import ResultsError
+from ...formats.core.tables import FioOutput
 from ...metrics import find, sort_key
 from ...verdict import Level, Reason, Verdict
 from ..evidence.completeness import Standing, joined_standing, standing
@@ -33,8 +34,9 @@ class Results:
     Where the directory has `hosts.json`, the runs are those of all its hosts, each under `<host>/<run>`; see `hosts`.
     """
 
-    def __init__(self, path: str | Path, *, progress: Progress | None = None) -> None:
-        """Open; ResultsError where it is no results directory. Evidence is read anew only where the cache is stale."""
+    def __init__(self, path: str | Path, *, progress: Progress | None = None, outputs: Mapping[str, FioOutput] | None = None) -> None:
+        """Open; ResultsError where it is no results directory. Evidence is read anew only where the cache is stale, and what `outputs` has
+        (as `derive` takes it) is not read again."""
         path = Path(path)
         self.path = path
         hosts = read_hosts(path)
@@ -42,9 +44,9 @@ class Results:
         self.manifest: Manifest = (read_manifest(path) if hosts is None
                                    else joined_manifest(hosts, [part.manifest for part in self._parts.values()]))
         self._derived: dict[str, Derived] = {}
-        self.runs: list[Run] = self._load(progress)
+        self.runs: list[Run] = self._load(progress, outputs)
 
-    def _load(self, progress: Progress | None) -> list[Run]:
+    def _load(self, progress: Progress | None, outputs: Mapping[str, FioOutput] | None) -> list[Run]:
         if self._parts:
             return joined_runs({name: part.runs for name, part in self._parts.items()})
         if self.manifest.origin == "table":
@@ -54,19 +56,19 @@ class Results:
         if cached is not None:
             return cached
         runs = []
-        for number, (run, of) in enumerate(self._read(), 1):
+        for number, (run, of) in enumerate(self._read(outputs), 1):
             runs.append(run)
             if progress is not None:
                 progress(number, of)
         write_caches(self.path, {CACHE_FILE: notes_and_table(runs), **detail_tables(self._derived)}, key)
         return runs
 
-    def _read(self) -> Iterator[tuple[Run, int]]:
+    def _read(self, outputs: Mapping[str, FioOutput] | None) -> Iterator[tuple[Run, int]]:
         """Each run from its evidence, with how many there are."""
         from ..derive.derive_all import derive_all
 
         found = [(run_dir, *known_plan(run_dir)) for run_dir in run_directories(self.path)]
-        derived_runs = derive_all([(run_dir, plan) for run_dir, plan, problem in found if problem is None])
+        derived_runs = derive_all([(run_dir, plan) for run_dir, plan, problem in found if problem is None], outputs)
         for run_dir, plan, problem in found:
             if problem is not None:
                 yield Run(plan, run_dir, {}, Verdict.of([Reason("no-plan", Level.INVALID, problem.message)])), len(found)
