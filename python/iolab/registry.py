@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -117,7 +118,7 @@ def built_in(kind: str) -> list[str]:
 
 def names(kind: str) -> list[str]:
     """Names of a kind: the built-in ones, then third parties' by name; counter sets are formats and sources too."""
-    others = [point.name for each in ((kind, _SETS) if kind in ("format", "source") else (kind,)) for point in _entry_points(each)]
+    others = [point.name for each in ((kind, _SETS) if kind in ("format", "source") else (kind,)) for point in _entry_points()[each]]
     return list(dict.fromkeys([*built_in(kind), *others]))
 
 
@@ -129,7 +130,7 @@ def load(kind: str, name: str) -> Any:
     path = BUILT_IN[kind].get(name)
     if path is not None:
         return _imported(path)
-    for point in _entry_points(kind):
+    for point in _entry_points()[kind]:
         if point.name == name:
             return _load_entry_point(kind, point)
     if kind in ("format", "source") and name in names(_SETS):
@@ -155,7 +156,7 @@ def load_all(kind: str) -> list[Any]:
 
 def third_parties() -> list[str]:
     """The plugins that installed packages add, one line each with the package's version: what is derived depends on them."""
-    return [f"{kind} {point.name} {point.value} {_package(point)}" for kind in BUILT_IN for point in _entry_points(kind)]
+    return [f"{kind} {point.name} {point.value} {_package(point)}" for kind in BUILT_IN for point in _entry_points()[kind]]
 
 
 def _load_entry_point(kind: str, point: metadata.EntryPoint) -> Any:
@@ -175,7 +176,8 @@ def _package(point: metadata.EntryPoint) -> str:
 
 
 @cache
-def _entry_points(kind: str) -> tuple[metadata.EntryPoint, ...]:
-    """Entry points of a kind, of names that aren't built in, by name. Looked up once: the search reads every installed package."""
-    return tuple(sorted((point for point in metadata.entry_points(group=f"iolab.{kind}") if point.name not in BUILT_IN[kind]),
-                        key=lambda point: point.name))
+def _entry_points() -> Mapping[str, tuple[metadata.EntryPoint, ...]]:
+    """Entry points by kind, of names that aren't built in, by name. One search for all kinds, as it reads every installed package."""
+    found = metadata.entry_points()
+    return {kind: tuple(sorted((point for point in found.select(group=f"iolab.{kind}") if point.name not in known),
+                               key=lambda point: point.name)) for kind, known in BUILT_IN.items()}
