@@ -228,7 +228,15 @@ impl Table {
 
     /// What another program finds open. Numbers of which it is not known are asked for again.
     pub fn after_exec(&self) -> Table {
-        let kept = |entry: &Entry| matches!(entry, Entry::File { close_on_exec: Some(false), .. });
+        let kept = |entry: &Entry| match entry {
+            Entry::File { close_on_exec: Some(on_exec), .. } => !on_exec,
+            Entry::File { description, close_on_exec: None } => {
+                // the other program may have it, and then moves the position that other tables share
+                description.state.borrow_mut().hidden = true;
+                false
+            }
+            Entry::Other | Entry::Unsure(_) => false,
+        };
         let entries = self.entries.iter().filter(|(_, entry)| kept(entry));
         // rings of io_uring do not survive an exec
         Table { entries: entries.map(|(&number, entry)| (number, entry.clone())).collect(), hidden: false }
@@ -282,7 +290,15 @@ impl Table {
             // other numbers keep it, and what is read or written by this one moves them too, unseen from now on
             nameless.state.borrow_mut().hidden = true;
         }
+        // /proc shows whether exec closes it as that is at the end of the round; what was followed is of this moment
+        let followed = match self.entries.get(&number) {
+            Some(Entry::File { close_on_exec, .. }) => *close_on_exec,
+            _ => None,
+        };
         self.meet(number, &SeenDescriptor { alone, ..seen.clone() }, position.filter(|_| alone), objects);
+        if let Some(Entry::File { close_on_exec, .. }) = self.entries.get_mut(&number) {
+            *close_on_exec = followed;
+        }
     }
 
     /// Put what /proc shows at a number.

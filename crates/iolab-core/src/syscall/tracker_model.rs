@@ -111,6 +111,11 @@ impl Kernel {
         self.tables.get_mut(&pid).unwrap().insert(number, (open, false));
     }
 
+    pub fn set_close_on_exec(&mut self, pid: u32, number: u32, on_exec: bool) {
+        self.call(pid, Call::Fcntl, [number.into(), 2, on_exec.into(), 0], 0);
+        self.tables.get_mut(&pid).unwrap().get_mut(&number).unwrap().1 = on_exec;
+    }
+
     pub fn data(&mut self, pid: u32, number: u32, call: Call, at: u64, bytes: u64) {
         let Some(&(index, _)) = self.tables[&pid].get(&number) else { return };
         let open = self.opens[index].clone();
@@ -214,6 +219,7 @@ impl Kernel {
             (11 | 12, Some(number)) => self.data(pid, number, Call::Read, 0, bytes),
             (13, Some(number)) => self.data(pid, number, Call::Pwrite64, u64::from(second), 100),
             (14, Some(number)) => self.data(pid, number, Call::Pread64, u64::from(second), 100),
+            (15, Some(number)) => self.set_close_on_exec(pid, number, second % 2 == 1),
             _ => {}
         }
     }
@@ -223,7 +229,8 @@ impl World for Kernel {
     fn descriptor(&mut self, pid: u32, number: u32) -> Option<SeenDescriptor> {
         let &(open, on_exec) = self.tables.get(&pid)?.get(&number)?;
         let open = &self.opens[open];
-        let flags = open.flags | if on_exec { flag::CLOSE_ON_EXEC } else { 0 };
+        // the kernel keeps whether exec closes it with the number alone
+        let flags = (open.flags & !flag::CLOSE_ON_EXEC) | if on_exec { flag::CLOSE_ON_EXEC } else { 0 };
         Some(SeenDescriptor { opened: opened(open.file), flags, position: open.position, alone: false })
     }
 

@@ -184,6 +184,81 @@ fn after_a_loss_nothing_is_invented() {
     assert_eq!(counts.unpaired, 1);
 }
 
+/// 100 has two numbers of a file whose open was in doubt, and runs another program, which closes the one that was opened.
+fn in_doubt(kernel: &mut Kernel) {
+    // three notices for four opens
+    [0, 2, 1].into_iter().for_each(|file| kernel.open(100, file, 2));
+    kernel.open(100, 1, 2 | flag::CLOSE_ON_EXEC);
+    kernel.call(100, Call::Dup2, [6, 9, 0, 0], 9);
+    let (open, _) = kernel.tables[&100][&6];
+    kernel.record(100, Record::Exec { before: 100 });
+    let table = kernel.tables.get_mut(&100).unwrap();
+    table.insert(9, (open, false));
+    table.remove(&6);
+}
+
+fn fork(kernel: &mut Kernel, pid: u32, child: u32) {
+    kernel.record(pid, Record::Fork { child, flags: 0, comm: name("child") });
+    kernel.tables.insert(child, kernel.tables[&pid].clone());
+}
+
+fn offsets(told: &[Told]) -> Vec<Option<u64>> {
+    told.iter().map(|one| one.offset).collect()
+}
+
+#[test]
+fn what_exec_closes_is_as_it_was_then_and_not_as_proc_shows_it_later() {
+    let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
+    in_doubt(&mut kernel);
+    round(&mut kernel, &mut tracker);
+    kernel.data(100, 9, Call::Write, 0, 10);
+    fork(&mut kernel, 100, 101);
+    kernel.record(101, Record::Exec { before: 101 });
+    kernel.data(101, 9, Call::Write, 0, 5);
+    kernel.data(100, 9, Call::Write, 0, 7);
+    kernel.set_close_on_exec(100, 9, true);
+    let told = round(&mut kernel, &mut tracker);
+    assert!(told.iter().all(|one| one.file.as_deref() == Some("/f1")));
+    assert_eq!(offsets(&told), [Some(0), Some(10), Some(15)], "the child still has it, and moves its position");
+}
+
+#[test]
+fn a_duplicate_of_what_exec_closes_is_shared_after_it() {
+    let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
+    in_doubt(&mut kernel);
+    round(&mut kernel, &mut tracker);
+    kernel.call(100, Call::Lseek, [9, 0, 0, 0], 0);
+    round(&mut kernel, &mut tracker);
+    fork(&mut kernel, 100, 101);
+    kernel.record(100, Record::Exec { before: 100 });
+    kernel.call(100, Call::Lseek, [9, 3594, 0, 0], 3594);
+    let (open, _) = kernel.tables[&101][&9];
+    kernel.opens[open].position = 3594;
+    kernel.data(101, 9, Call::Write, 0, 10);
+    assert_eq!(offsets(&round(&mut kernel, &mut tracker)), [Some(3594)]);
+}
+
+#[test]
+fn what_exec_may_have_kept_is_moved_unseen() {
+    let (told, _) = told_of(|kernel| {
+        kernel.sizes[1] = 1000;
+        // its flags are not in the arguments, and it is closed before /proc is looked at
+        kernel.record(100, Record::Enter { call: Call::Openat2, args: [0; 4] });
+        kernel.unread.push((100, 1));
+        kernel.record(100, Record::Exit { call: Call::Openat2, returned: 3 });
+        kernel.opens.push(Open { file: 1, position: 0, flags: 2 });
+        kernel.tables.get_mut(&100).unwrap().insert(3, (0, false));
+        kernel.data(100, 3, Call::Read, 0, 10);
+        fork(kernel, 100, 101);
+        kernel.record(101, Record::Exec { before: 101 });
+        kernel.data(101, 3, Call::Read, 0, 20);
+        kernel.data(100, 3, Call::Read, 0, 30);
+        kernel.record(100, Record::Enter { call: Call::Close, args: [3, 0, 0, 0] });
+        kernel.tables.get_mut(&100).unwrap().remove(&3);
+    });
+    assert_eq!(offsets(&told), [Some(0), None, None]);
+}
+
 #[test]
 fn an_error_bears_its_name_and_no_size() {
     let (told, _) = told_of(|kernel| {
