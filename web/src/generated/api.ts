@@ -586,7 +586,7 @@ export interface SourceFacts {
 	fields: string[];
 }
 
-/** A part of time in ns on the recording's clock; `until` itself is left out. */
+/** A part of time in ns on the recording's clock; `until`, which is later than `from`, is itself left out. */
 export interface Span {
 	from: number;
 	until: number;

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from ..base.models import Model, Value, VersionedModel
 from ..base.worksheet import Number, Text
+from ..queries.parameters import StatisticText
 
 Given = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9 ._-]{0,63}$")]
 RESERVED = "log"
@@ -39,7 +40,7 @@ class Keep(Model):
     """Keep a statistic for so many minutes, made of what is being recorded."""
 
     do: Literal["record"]
-    statistic: Text
+    statistic: StatisticText
     minutes: Annotated[int, Field(ge=1, le=60 * 24)]
 
 
@@ -50,9 +51,12 @@ class Alert(Model):
     say it again after so many minutes, 0 for once. also_when_clear: say also when it is over.
     """
 
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"properties": {limit: {"type": "null"}}} for limit in (
+        "exceeds", "falls_below")]})
+
     name: Annotated[Given, AfterValidator(_not_reserved), Field(json_schema_extra={"not": {"const": RESERVED}})]
     recording: Text
-    statistic: Text
+    statistic: StatisticText
     exceeds: Number | None
     falls_below: Number | None
     for_seconds: Annotated[int, Field(ge=1, le=DAY)]

@@ -112,6 +112,8 @@ class JsonStore(Generic[Document]):
 
 def said(error: ValidationError) -> str:
     """What is wrong with a document first, and where."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    # of the forms that a part may have, those that it does not have at all come with missing and foreign fields
+    first = next((each for each in errors if each["type"] not in ("missing", "extra_forbidden")), errors[0])
     place = ".".join(str(part)[:40] for part in first["loc"])
     return f"{place}: {first['msg']}" if place else str(first["msg"])

@@ -27,7 +27,7 @@ def _crop(value: float) -> float:
 
 
 class Span(Model):
-    """A part of time in ns on the recording's clock; `until` itself is left out."""
+    """A part of time in ns on the recording's clock; `until`, which is later than `from`, is itself left out."""
 
     model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True, populate_by_name=True)
 

@@ -26,7 +26,7 @@ PATIENCE = 10.0
 
 def endpoint(action: Action, state: AppState, pool: Workers) -> Callable[[Request], Any]:
     """The endpoint of an action."""
-    known = {each.name: each.most for each in action.parameters if each.place == "query"}
+    known = {each.name: each.bounds for each in action.parameters if each.place == "query"}
 
     async def answer(request: Request) -> Response:
         words = {**parameters(request.query_params.multi_items(), known), **request.path_params}

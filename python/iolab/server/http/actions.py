@@ -69,7 +69,8 @@ class Action:
 
 
 _NAME = Parameter("name", "Of what is saved.", {"type": "string", "pattern": f"^{NAMES}$"}, required=True, place="path")
-_ALERT = replace(_NAME, about=f"Of an alert; '{RESERVED}' is none.", schema={**_NAME.schema, "not": {"const": RESERVED}})
+ALERT = replace(_NAME, about=f"Of an alert; '{RESERVED}' is none.", schema={**_NAME.schema, "not": {"const": RESERVED}})
+"""The name of an alert in a path."""
 
 
 def _keep(name: str, about: str, body: type[Model], change: Callable[[Store, Any], Kept]) -> Action:
@@ -97,8 +98,8 @@ ACTIONS = (
     _keep("drop", "Keep a statistic no more, and remove what was kept of it.", KeepChange, kept_api.drop),
     Action("GET", "/alerts", "Alerts, and how they stand.", lambda state, words, _: state.watch.listed(), model=Alerts),
     Action("GET", "/alerts/log", "What was said of alerts lately.", lambda state, words, _: state.watch.log.latest(), model=AlertLog),
-    Action("PUT", "/alerts/{name}", "Watch for something.", lambda state, words, alert: state.watch.put(words["name"], alert), (_ALERT,),
+    Action("PUT", "/alerts/{name}", "Watch for something.", lambda state, words, alert: state.watch.put(words["name"], alert), (ALERT,),
            Alert, Alerts),
-    Action("DELETE", "/alerts/{name}", "Watch for it no more.", lambda state, words, _: state.watch.remove(words["name"]), (_ALERT,)),
+    Action("DELETE", "/alerts/{name}", "Watch for it no more.", lambda state, words, _: state.watch.remove(words["name"]), (ALERT,)),
 )
 """Every path beside those that answer a question."""

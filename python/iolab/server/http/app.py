@@ -68,7 +68,7 @@ def application(state: AppState | Store, door: Door, exporter: metrics.Exporter 
 
 
 def _endpoint(route: Route, store: Store, pool: Workers, remembered: Remembered) -> Callable[[Request], Any]:
-    known = {parameter.name: parameter.most for parameter in route.parameters}
+    known = {parameter.name: parameter.bounds for parameter in route.parameters}
 
     async def endpoint(request: Request) -> Response:
         words = parameters(request.query_params.multi_items(), known)

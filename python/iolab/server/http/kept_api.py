@@ -15,6 +15,7 @@ from ...statistics.kept.definitions import LONGEST_S
 from ..base.models import Model, VersionedModel
 from ..base.store import Store
 from ..base.worksheet import Moment, Text
+from ..queries.parameters import StatisticText
 from ..queries.query_params import Words, recording_of
 
 WORK_S = 5.0
@@ -80,7 +81,7 @@ class Kept(VersionedModel):
 
 class _Change(Model):
     recording: Text
-    statistic: Text
+    statistic: StatisticText
 
 
 class KeepAdd(_Change):

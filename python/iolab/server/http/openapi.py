@@ -11,7 +11,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from ...report.model.schema import maps_schema, typescript
-from ..alerts.alert import ALERTS
+from ..alerts.alert import ALERTS, RESERVED
 from ..base.compared import COMPARED
 from ..base.models import ANSWERS, Model, Problem
 from ..base.worksheet import SHEETS
@@ -19,21 +19,44 @@ from ..live.stream import PARAMETERS as STREAM
 from ..queries import binary
 from ..queries.parameters import Parameter
 from ..queries.routes import PREFIX, ROUTES, Route
-from .actions import ACTIONS, Action
+from .actions import ACTIONS, ALERT, Action
 from .kept_api import KEEPING
 
 SCHEMA_FILE = Path("schemas/api.json")
 TYPES_FILE = Path("web/src/generated/api.ts")
 
-_PROBLEMS = {"400": "What is asked can't be asked: a parameter, or what several of them say together, is not understood or not possible; "
-                    "`error` says which and why.",
-             "401": "The token is missing or wrong.",
+_PROBLEMS = {"401": "The token is missing or wrong.",
              "403": "Asked by another site, or by a host name that is not this service's.", "404": "There is nothing of that name.",
+             "405": f"'{RESERVED}' is the path of the log of alerts, which can only be read.",
              "408": "The document did not come in time.",
              "409": "What is served can't answer it, such as a damaged or empty trace.", "413": "The document is too large.",
              "415": "A document is application/json.", "431": "Address and headers have more than 16 KiB together.",
              "503": "Too many questions at once; ask again."}
+_OF_ALERTS = ("405",)
 _OF_DOCUMENTS = ("408", "413", "415")
+REFUSALS = {
+    "recording": "no recording is named where several are served",
+    "statistic": "the statistic has no such filter, value or breakdown, or none that this path can answer",
+    "source": "nothing was recorded of what the statistic comes of",
+    "from": "a moment is on no calendar, beyond 64 bits, or a clock's where events count from a start of their own",
+    "to": "the span of time is empty",
+    "other_from": "the two ranges differ in length",
+    "interval": "the interval makes too many columns or too large an answer, is less than 1 ns, or can't be the whole time",
+    "drawn": "the statistic has no percentiles",
+    "low": "a quantity is of another kind than the map's values, or their range is empty",
+    "by": "the map can't be told apart by that field, or the field has no such value",
+    "whole numbers": "a whole number is written with a point or an exponent",
+    "span": "a span of time ends before it begins",
+    "name": "the document has another name than the path",
+    "alert": "the alert looks at more than one number, at no time of day, or runs a command that there is not",
+    "change": "the statistic can't be kept, is kept already or is not kept, or the moment lies in the future",
+    "kept": "the recording is a trace or was imported, of which nothing is kept",
+    "share": "the answers take too long, or are too large, to be shared",
+}
+"""Why a request that meets the schema may be refused with 400, by the parameter or by what the document is about."""
+_OF_BODIES = {"Worksheet": ("span", "name"), "Sharing": ("span", "share"), "Alert": ("recording", "statistic", "name", "alert"),
+              "KeepLimits": ("kept",)}
+_OF_KEEPING = ("statistic", "change", "kept")
 
 
 def document() -> dict[str, Any]:
@@ -43,7 +66,7 @@ def document() -> dict[str, Any]:
         "operationId": "stream", "summary": "Live data as server-sent events: tick once a second, answer for each statistic, problem.",
         "parameters": [_parameter(each) for each in STREAM],
         "responses": {"200": {"description": "Events; their data are Tick, an answer as /query gives it, and Problem.",
-                              "content": {"text/event-stream": {"schema": {"type": "string"}}}}, **_problems()}}}
+                              "content": {"text/event-stream": {"schema": {"type": "string"}}}}, **_problems(_reasons(STREAM))}}}
     paths["/metrics"] = {"get": {
         "operationId": "metrics", "summary": "The statistics chosen with --metric, for Prometheus.", "parameters": [],
         "responses": {"200": {"description": "Text, or protobuf with native histograms where `Accept` asks for it.",
@@ -81,7 +104,7 @@ def _operation(route: Route) -> dict[str, Any]:
     if route.binary is not None:
         content[binary.MEDIA_TYPE] = {"schema": {"type": "string", "format": "binary"}}
     return {"operationId": route.path.strip("/"), "summary": route.about, "parameters": [_parameter(each) for each in route.parameters],
-            "responses": {"200": {"description": "The answer.", "content": content}, **_problems()}}
+            "responses": {"200": {"description": "The answer.", "content": content}, **_problems(_reasons(route.parameters))}}
 
 
 def _action(action: Action) -> dict[str, Any]:
@@ -91,9 +114,18 @@ def _action(action: Action) -> dict[str, Any]:
         "200": {"description": "The answer.", "content": {action.kind: {"schema": schema}}}}
     body = {} if action.body is None else {"requestBody": {
         "required": True, "content": {"application/json": {"schema": _ref(action.body)}}}}
+    more = (_OF_DOCUMENTS if action.body is not None else ()) + (_OF_ALERTS if ALERT in action.parameters else ())
     return {"operationId": "-".join([action.method.lower(), *(word.strip("{}") for word in words)]), "summary": action.about,
             "parameters": [_parameter(each) for each in action.parameters], **body,
-            "responses": {**done, **_problems(_OF_DOCUMENTS if action.body is not None else ())}}
+            "responses": {**done, **_problems(_reasons(action.parameters, action.body), more)}}
+
+
+def _reasons(parameters: Sequence[Parameter], body: type[Model] | None = None) -> list[str]:
+    """Why what meets the schema may be refused all the same: with 400."""
+    found = [each.name for each in parameters if each.place == "query"]
+    if body is not None:
+        found += ["whole numbers", *_OF_BODIES.get(body.__name__, _OF_KEEPING)]
+    return [words for name, words in REFUSALS.items() if name in found]
 
 
 def _ref(model: type[Model]) -> dict[str, str]:
@@ -104,6 +136,8 @@ def _parameter(each: Parameter) -> dict[str, Any]:
     return {"name": each.name, "in": each.place, "required": each.required, "description": each.about, "schema": deepcopy(each.schema)}
 
 
-def _problems(more: Sequence[str] = ()) -> dict[str, Any]:
-    return {code: {"description": words, "content": {"application/json": {"schema": _ref(Problem)}}} for code, words in _PROBLEMS.items()
-            if code not in _OF_DOCUMENTS or code in more}
+def _problems(reasons: Sequence[str] = (), more: Sequence[str] = ()) -> dict[str, Any]:
+    asked = "".join(f"; {words}" for words in ("it is not as the schema says", *reasons))[2:]
+    described = {"400": f"What is asked can't be asked; `error` says why: {asked}.", **_PROBLEMS}
+    return {code: {"description": words, "content": {"application/json": {"schema": _ref(Problem)}}} for code, words in described.items()
+            if code not in (*_OF_DOCUMENTS, *_OF_ALERTS) or code in more}

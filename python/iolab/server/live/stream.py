@@ -185,7 +185,7 @@ def tick_of(store: Store, name: str) -> Tick:
 
 def stream_path(streams: Streams) -> Callable[[Request], Any]:
     """The endpoint; what is asked is looked at before the stream begins, so that a mistake is an answer of its own."""
-    known = {parameter.name: parameter.most for parameter in PARAMETERS}
+    known = {parameter.name: parameter.bounds for parameter in PARAMETERS}
 
     async def endpoint(request: Request) -> Response:
         words = parameters(request.query_params.multi_items(), known)

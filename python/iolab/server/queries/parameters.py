@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
 
 from ...statistics.language.catalogue import CATALOGUE
+from ..base.worksheet import Text
 from .query_params import ALL, LONGEST_NAME, MOST_COLUMNS, MOST_KEYS, TOP
 
 
@@ -20,22 +24,36 @@ class Parameter:
     place: str = "query"
 
     @property
-    def most(self) -> int:
-        """How often it may be there."""
-        return int(self.schema["maxItems"]) if self.schema["type"] == "array" else 1
+    def bounds(self) -> tuple[int, int]:
+        """(how often it may be there, characters that it has at most)."""
+        each = self.schema.get("items", self.schema)
+        return int(self.schema.get("maxItems", 1)), int(each.get("maxLength", LONGEST_NAME))
 
 
-_DURATION = r"[0-9]+(\.[0-9]+)?\s*(ns|us|µs|ms|s|min|m|h|d)?"
-STATISTICS = rf"^\s*({'|'.join(name.replace('.', '[.]') for name in CATALOGUE)})\s*(\[|$)"
+_DURATION = r"([0-9]+(\.[0-9]+)?\s*(ns|us|µs|ms|s|min|m|h|d)|0)"
+_CLOCK = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?"
+_DATE = (r"[0-9]{4}-?((0[1-9]|1[0-2])-?(0[1-9]|[12][0-9]|3[01])|W[0-5][0-9](-?[1-7])?)"
+         r"(.[0-2][0-9][0-9:.,]*(Z|[+-][0-9:.]+)?)?")
+_NAME = rf"^\s*({'|'.join(name.replace('.', '[.]') for name in CATALOGUE)})\s*"
+_ANY = r"^[^\u0000]*$"
+STATISTICS = rf"{_NAME}(\[[^\u0000]*\]\s*)?$"
 """Names of statistics as far as a pattern can say it; what may stand in the brackets depends on the name."""
-MOMENT = rf"^\s*(-?\s*{_DURATION}|[0-9]{{1,2}}:[0-9]{{2}}.*|[0-9]{{4}}.*)\s*$"
-INTERVAL = rf"^(\s*{_DURATION}\s*|{ALL})$"
-QUANTITY = r"^\s*[0-9]+(\.[0-9]+)?\s*[^\s0-9.]*\s*$"
+StatisticText = Annotated[Text, StringConstraints(pattern=r"^[^\x00]*$"), Field(json_schema_extra={"pattern": STATISTICS})]
+"""A statistic in a document. The schema's pattern is not used to refuse one: what parses statistics says why."""
+MOMENT = rf"^\s*(-?\s*{_DURATION}|[0-9]{{1,19}}|{_CLOCK}|{_DATE})\s*$"
+INTERVAL = rf"^(\s*(?=[0-9.]*[1-9]){_DURATION}\s*|{ALL})$"
+QUANTITY = r"^\s*[0-9]+(\.[0-9]+)?\s*[A-Za-zµ]*\s*$"
 
 
 def text(longest: int = LONGEST_NAME, pattern: str = "") -> dict[str, Any]:
     """Words that are not empty. `pattern`: what all that is understood meets; not all that meets it is understood."""
-    return {"type": "string", "minLength": 1, "maxLength": longest, **({"pattern": pattern} if pattern else {})}
+    return {"type": "string", "minLength": 1, "maxLength": longest, "pattern": pattern or _ANY}
+
+
+def map_of(fields: Iterable[str]) -> Parameter:
+    """The statistic, where it has to be a map: broken down by one of these fields."""
+    pattern = rf"{_NAME}\[([^\u0000]*\[)?\s*({'|'.join(fields)})\s*\]\s*$"
+    return Parameter(STATISTIC.name, f"A map, such as io.ops[latency]: {STATISTIC.about}", text(pattern=pattern), required=True)
 
 
 def texts(most: int) -> dict[str, Any]:

@@ -54,18 +54,20 @@ class Question:
         return whole(found) if self.single else found
 
 
-def parameters(given: Iterable[tuple[str, str]], known: Mapping[str, int]) -> dict[str, str]:
-    """Parameters of a request. `known`: how often each may be there at most. UsageError for an unknown, too long or too frequent one."""
+def parameters(given: Iterable[tuple[str, str]], known: Mapping[str, tuple[int, int]]) -> dict[str, str]:
+    """Parameters of a request. `known`: how often each may be there, and how many characters it has, at most. UsageError for an unknown,
+    too long or too frequent one."""
     found: dict[str, str] = {}
     times: Counter[str] = Counter()
     for name, value in given:
         if name not in known:
             raise UsageError(f"there is no parameter '{name[:40]}'", hint=f"there are {', '.join(sorted(known)) or 'none'}")
-        if len(value) > LONGEST_NAME:
-            raise UsageError(f"'{name}' has {len(value)} characters, and {LONGEST_NAME} are the most", where=name)
+        most, longest = known[name]
+        if len(value) > longest:
+            raise UsageError(f"'{name}' has {len(value)} characters, and {longest} are the most", where=name)
         times[name] += 1
-        if times[name] > known[name]:
-            raise UsageError(f"'{name}' is there {'twice' if known[name] == 1 else f'more than {known[name]} times'}", where=name)
+        if times[name] > most:
+            raise UsageError(f"'{name}' is there {'twice' if most == 1 else f'more than {most} times'}", where=name)
         if SEPARATOR in value:
             raise UsageError(f"'{name}' holds a NUL", where=name)
         found[name] = f"{found[name]}{SEPARATOR}{value}" if name in found else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ...statistics.language.fields import MAPPED, QUANTIZED
 from ..base.compared import Changes, Difference
 from ..base.models import (
     DrawnMap,
@@ -41,6 +42,7 @@ from .parameters import (
     TOPMOST,
     Parameter,
     count,
+    map_of,
     one_of,
     text,
     texts,
@@ -82,7 +84,7 @@ ROUTES = (
     Route("/export", "The same as CSV, byte for byte what iolab query --format csv writes.",
           (RECORDING, STATISTIC, *SPAN, *COLUMNS, SOURCE, EVERY), (), queries.export, kind="text/csv"),
     Route("/layers", "A heat map told apart by a field: the map of each key, and of all others.",
-          (RECORDING, STATISTIC, Parameter("by", "The field, such as process.", text(64), required=True),
+          (RECORDING, map_of(MAPPED), Parameter("by", "The field, such as process.", text(64), required=True),
            Parameter("key", "A value of it; repeatable.", texts(split_heatmap.MOST), required=True),
            Parameter("rest", "false: all others are left out of the answer.", one_of("true", "false")), *SPAN, *COLUMNS, SOURCE, LINES),
           (Layers,), split_heatmap.layers, split_heatmap.layers_binary, ends=("to",)),
@@ -95,7 +97,7 @@ ROUTES = (
           (RECORDING, STATISTIC, *(replace(each, required=True) for each in (*SPAN, *OTHER_SPAN)), *COLUMNS, SOURCE, TOPMOST),
           (Difference, Changes), compare_heatmap.compared, ends=("to", "other_to")),
     Route("/who", "Whose the I/Os inside a rectangle of time and value are.",
-          (RECORDING, STATISTIC, *SPAN, *AROUND, LOW, HIGH, SOURCE, TOPMOST), (Who,), drill.who, ends=("to", "around_to")),
+          (RECORDING, map_of(QUANTIZED), *SPAN, *AROUND, LOW, HIGH, SOURCE, TOPMOST), (Who,), drill.who, ends=("to", "around_to")),
     Route("/hierarchy", "I/Os or bytes of files, by directory.", (RECORDING, STATISTIC, *SPAN, SOURCE), (Hierarchy,), drill.hierarchy,
           ends=("to",)),
     Route("/marks", "Named spans of time, such as runs.", (RECORDING,), (Marks,), listing.marks),

@@ -62,7 +62,7 @@ def _answer(store: Store, question: str) -> str:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=200, errors="strict")
     except ValueError:
         raise UsageError("that is no query", where=path[:40]) from None
-    answer = route.answer(store, parameters(pairs, {each.name: each.most for each in route.parameters}))
+    answer = route.answer(store, parameters(pairs, {each.name: each.bounds for each in route.parameters}))
     assert not isinstance(answer, bytes)
     return answer.model_dump_json(by_alias=True)
 
