@@ -3,6 +3,8 @@
 A metric's name is `<operation>.<quantity>` for what the load saw (`write.iops`, `write.clat.p99`), `device.<quantity>`
 for what the target's devices did (`device.util[sdb]` for one of several), `host.<quantity>` for what the machine did,
 and a word of its own for the rest. Percentiles are open-ended: any `p<per cent>`.
+
+Titles use the terms of `glossary`: the quantity first, then what it is of (`p99 completion latency, writes`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from . import registry
 
 OPERATIONS = ("read", "write", "trim", "mixed", "sync")
 """Operations in fio's words; `mixed` is unified reporting, `sync` is fsync and its kin."""
+
+PLURALS = {"read": "reads", "write": "writes", "trim": "trims", "mixed": "all operations", "sync": "syncs"}
+"""Operations as titles write them."""
 
 SUMMARIES = {"mean": "mean", "min": "minimum", "max": "maximum", "stddev": "standard deviation of"}
 
@@ -48,25 +53,26 @@ class Metric:
     headline: bool = False
 
 
+_OVER_DEVICES = ", mean over devices"
 _LATENCY = {"lat": "latency", "clat": "completion latency", "slat": "submission latency"}
 
 _FIXED = [
-    Metric("device.util", "device busy, mean over devices", "1", None, "difference", "mean", headline=True),
-    Metric("device.queue", "requests in flight at the devices", "", "lower", "ratio", "sum"),
-    Metric("device.await", "device latency, mean over I/Os", "s", "lower", "ratio", "mean"),
-    Metric("device.read.iops", "device reads", "1/s", None),
-    Metric("device.write.iops", "device writes", "1/s", None),
-    Metric("device.read.bw", "device read throughput", "B/s", None),
-    Metric("device.write.bw", "device write throughput", "B/s", None),
-    Metric("stall.seconds", "seconds in stalls (no byte moved)", "s", "lower", "difference", "max", "nothing"),
-    Metric("target.compression", "achieved compression, bytes in files over room taken", "", None, "ratio", "mean"),
-    Metric("target.fill", "share of the target in use after the run", "1", None, "difference", "mean"),
-    Metric("write.amplification", "device bytes written per byte that the load wrote, within the window", "", "lower", "ratio", "mean"),
-    Metric("offered.iops", "offered rate", "1/s", None),
-    Metric("cpu.usr", "user CPU of the load, per job", "1", "lower", "difference", "mean"),
-    Metric("cpu.sys", "system CPU of the load, per job", "1", "lower", "difference", "mean"),
-    Metric("littles_law", "Little's law: I/Os in flight by rate and latency over jobs x depth", "", None, "ratio", "mean"),
-    Metric("runtime", "measured window", "s", None, "ratio", "max"),
+    Metric("device.util", f"device utilization{_OVER_DEVICES}", "1", None, "difference", "mean", headline=True),
+    Metric("device.queue", "device queue depth", "", "lower", "ratio", "sum"),
+    Metric("device.await", "mean device latency", "s", "lower", "ratio", "mean"),
+    Metric("device.read.iops", "IOPS, device reads", "1/s", None),
+    Metric("device.write.iops", "IOPS, device writes", "1/s", None),
+    Metric("device.read.bw", "throughput, device reads", "B/s", None),
+    Metric("device.write.bw", "throughput, device writes", "B/s", None),
+    Metric("stall.seconds", "stall time (no bytes transferred)", "s", "lower", "difference", "max", "nothing"),
+    Metric("target.compression", "compression ratio, file bytes per byte of space used", "", None, "ratio", "mean"),
+    Metric("target.fill", "space used on the target, after the run", "1", None, "difference", "mean"),
+    Metric("write.amplification", "write amplification, device bytes per byte written by the load", "", "lower", "ratio", "mean"),
+    Metric("offered.iops", "offered IOPS", "1/s", None),
+    Metric("cpu.usr", "user CPU, load, mean per job", "1", "lower", "difference", "mean"),
+    Metric("cpu.sys", "system CPU, load, mean per job", "1", "lower", "difference", "mean"),
+    Metric("littles_law", "Little's law ratio, IOPS x latency / (jobs x queue depth)", "", None, "ratio", "mean"),
+    Metric("runtime", "length of the measured window", "s", None, "ratio", "max"),
     Metric("time", "elapsed time", "s", "lower", "ratio", "max", headline=True),
 ]
 _BY_NAME = {metric.name: metric for metric in _FIXED}
@@ -78,10 +84,10 @@ _PER_SECOND = re.compile(rf"({'|'.join(OPERATIONS)})\.(lat|clat|slat)")
 """A series only: its mean over the window is `write.lat.mean`, as fio itself measured it."""
 
 _QUANTITIES: dict[str, tuple[str, str, Literal["higher", "lower"] | None, bool]] = {
-    "iops": ("I/O operations per second", "1/s", "higher", True),
+    "iops": ("IOPS", "1/s", "higher", True),
     "bw": ("throughput", "B/s", "higher", True),
-    "ios": ("I/O operations", "", None, False),
-    "bytes": ("bytes moved", "B", None, False),
+    "ios": ("number of I/Os", "", None, False),
+    "bytes": ("bytes transferred", "B", None, False),
     "time": ("elapsed time", "s", "lower", True),
 }
 _HEADLINE_SUMMARIES = {"lat.mean", "clat.p99", "clat.p99.9", "lat.p99", "lat.p99.9", "clat.max"}
@@ -101,13 +107,10 @@ def find(name: str) -> Metric | None:
     if match := _OPERATION.fullmatch(name):
         words, unit, better, headline = _QUANTITIES[match[2]]
         pools: Literal["sum", "max"] = "max" if match[2] == "time" else "sum"
-        return Metric(name, f"{match[1]}: {words}", unit, better, "ratio", pools, headline=headline)
+        return Metric(name, f"{words}, {PLURALS[match[1]]}", unit, better, "ratio", pools, headline=headline)
     if match := _SUMMARY.fullmatch(name):
         operation, kind, summary, percent = match.groups()
-        if percent is not None:
-            title = f"{operation}: {_LATENCY[kind]}, {percent} % of I/Os at or below"
-        else:
-            title = f"{operation}: {SUMMARIES[summary]} {_LATENCY[kind]}"
+        title = f"{summary if percent else SUMMARIES[summary]} {_LATENCY[kind]}, {PLURALS[operation]}"
         extreme = summary in ("min", "max")
         shown = f"{kind}.{summary}" in _HEADLINE_SUMMARIES
         return Metric(name, title, "s", "lower", "ratio", "bins" if percent else ("max" if extreme else "mean"),
@@ -115,16 +118,23 @@ def find(name: str) -> Metric | None:
     if known := _declared().get(name):
         return known
     if (match := _OF_DEVICE.fullmatch(name)) and (whole := _BY_NAME.get(match[1]) or _declared().get(match[1])) is not None:
-        title = f"{whole.title.partition(',')[0]} of {match[2]}"
+        title = f"{whole.title.removesuffix(_OVER_DEVICES)}, {match[2]}"
         return replace(whole, name=name, title=title, headline=False)
     if match := _PER_SECOND.fullmatch(name):
-        return Metric(name, f"{match[1]}: mean {_LATENCY[match[2]]} per second", "s", "lower", "ratio", "mean")
+        return Metric(name, f"mean {_LATENCY[match[2]]} in each second, {PLURALS[match[1]]}", "s", "lower", "ratio", "mean")
     return None
 
 
 def of(name: str, unit: str = "") -> Metric:
     """The metric of that name; one that the registry does not know (an imported table's) is taken with no direction."""
     return find(name) or Metric(name, name, unit, None)
+
+
+def joint_title(first: Metric, second: Metric, between: str) -> str:
+    """`IOPS against mean latency, writes`: two titles; an operation that they share is written once, at the end."""
+    ends = [f", {plural}" for plural in PLURALS.values()]
+    shared = next((end for end in ends if first.title.endswith(end) and second.title.endswith(end)), "")
+    return f"{first.title.removesuffix(shared)} {between} {second.title}"
 
 
 def fixed() -> list[Metric]:

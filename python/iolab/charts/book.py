@@ -52,7 +52,7 @@ class ChartBook:
         self._results = results
 
     def iops(self, operation: str | None = None, *, lines: str | None = None, **projection: object) -> Chart:
-        """I/O operations per second against the load."""
+        """IOPS against the load."""
         return self.over_load(f"{self._operation(operation)}.iops", lines=lines, **projection)
 
     def latency(self, operation: str | None = None, *, lines: str | None = None, **projection: object) -> Chart:
@@ -60,7 +60,7 @@ class ChartBook:
         return self.over_load(f"{self._operation(operation)}.lat.mean", lines=lines, **projection)
 
     def busy(self, *, lines: str | None = None, **projection: object) -> Chart:
-        """Device busy, mean over all devices, against the load."""
+        """Device utilization, mean over all devices, against the load."""
         return self.over_load("device.util", lines=lines, **projection)
 
     def over_load(self, metric: str, *, lines: str | None = None, **projection: object) -> Chart:

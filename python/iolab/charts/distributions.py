@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from ..compare.model import Cell, Comparison, Key
+from ..metrics import PLURALS
 from ..results.evidence.model import Histogram
 from .model import Chart
 from .percentiles import Tail, percentiles, tail
@@ -32,7 +33,8 @@ def distributions(results: Histograms, operation: str, rate: Comparison) -> Iter
         tails = [found for cell in cells if cell is not None and (found := _tail(results, operation, cell)) is not None]
         if tails:
             levels = dict(zip((*rate.tables, *rate.cols, *rate.rows), (*table, *col, *row), strict=True))
-            yield percentiles(tails, title=f"{operation}: latency percentiles", cell=levels, confidence=rate.confidence)
+            yield percentiles(tails, title=f"latency percentiles, {PLURALS[operation]}", cell=levels, confidence=rate.confidence,
+                              name=f"{operation} latency percentiles")
 
 
 def places(comparison: Comparison) -> list[tuple[Key, Key, Key]]:

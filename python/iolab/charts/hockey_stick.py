@@ -10,6 +10,7 @@ import altair as alt
 from ..compare.axes import level_text
 from ..compare.curve_model import Curve, Curves
 from ..compare.model import Key
+from ..metrics import joint_title
 from ..stats.knee import KneeEstimate
 from ..units import format_quantity
 from ..verdict import Level
@@ -59,7 +60,7 @@ def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
     horizontal, vertical = x.encode_x(division.width), y.encode_y(division.height)
     marked = [*reference_layers(references, x, y, horizontal, vertical),
               *layers(horizontal, vertical, curves.variants, drawn), *_knee_layers(horizontal, vertical, curves, drawn)]
-    title = f"{words.capital(curves.throughput.title)} against {curves.latency.title.partition(': ')[2] or curves.latency.title}"
+    title = words.capital(joint_title(curves.throughput, curves.latency, "against"))
     fixed = ", ".join(f"{name} = {level_text(level)}" for name, level in curves.fixed.items())
     marks = [*([fixed] if fixed else []), *_marks(curves, drawn), *x.notes, *(note for note in y.notes if note not in x.notes)]
     knees = [f"in {_name(curve, labels)}: {_knee_text(curve, curves)}" for curve in curves.curves]

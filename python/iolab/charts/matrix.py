@@ -7,6 +7,7 @@ import altair as alt
 from ..compare.model import Cell, Comparison
 from ..compare.render.words import Scale, cell_scale
 from ..errors import UsageError
+from ..metrics import joint_title
 from . import words
 from .loads import key_text
 from .model import Chart, Row, slug, specify, unchecked
@@ -44,7 +45,7 @@ def matrix(throughput: Comparison, latency: Comparison) -> Chart:
                              f"{throughput.metric.name} unit": throughput.metric.unit,
                              latency.metric.name: slow and slow.value, f"{latency.metric.name} unit": latency.metric.unit,
                              "label": " @ ".join(words_of)})
-    title = f"{words.capital(throughput.metric.title)} @ {latency.metric.title.partition(': ')[2] or latency.metric.title}"
+    title = words.capital(joint_title(throughput.metric, latency.metric, "@"))
     marks = [*words.fixed(throughput), "colour deepens with throughput"]
     if any(cell["line1"].find("*") >= 0 for cell in cells):
         marks.append("* suspect")

@@ -76,12 +76,13 @@ def percents_for(count: int) -> list[float]:
 
 @unchecked
 def percentiles(tails: Sequence[Tail], *, title: str = "Latency percentiles", cell: Mapping[str, object] | None = None,
-                confidence: float = 0.95) -> Chart:
+                confidence: float = 0.95, name: str = "") -> Chart:
     """Latency against percentile, a line per variant; the axis gives every decade of the tail the same room.
 
     Args:
         tails: of one place of the sweep, the baseline's first (see `tail`).
         cell: factor levels of that place, for the heading.
+        name: begins the chart's name; the title by default.
     """
     values = [value for one in tails for part in (one.values, one.lows, one.highs) for value in part]
     y = value_axis("latency", "s", values)
@@ -109,7 +110,7 @@ def percentiles(tails: Sequence[Tail], *, title: str = "Latency percentiles", ce
     picture = division.draw(layers(_axis(drawn), y.encode_y(division.height), groups, drawn))
     marks = [*([", ".join(f"{name} = {level_text(level)}" for name, level in place.items())] if place else []),
              *_marks(tails, confidence), *y.notes]
-    return Chart(slug(title, *place.values()), title, specify(picture, {"rows": drawn}, title=title, marks=marks),
+    return Chart(slug(name or title, *place.values()), title, specify(picture, {"rows": drawn}, title=title, marks=marks),
                  (*place, "variant", "percent", "value", "low", "high", "unit", "ios", "repetitions", "label"),
                  tuple(rows), words.sentences(marks))
 

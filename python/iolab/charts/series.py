@@ -107,7 +107,7 @@ def _title(lines: Sequence[Series]) -> str:
         metric = find(lines[0].name)
         return metric.title if metric else lines[0].name
     last = {one.name.partition("[")[0].rpartition(".")[2] for one in lines}
-    titles = {"iops": "I/O operations per second", "bw": "throughput", "util": "device busy"}
+    titles = {"iops": "IOPS", "bw": "throughput", "util": "device utilization"}
     return titles.get(word, word) if len(last) == 1 and (word := last.copy().pop()) else "latency" if lines[0].unit == "s" else ""
 
 

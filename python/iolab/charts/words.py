@@ -15,6 +15,7 @@ from ..verdict import Level
 from .loads import named_text
 
 MINUS = "−"
+_PERCENTILE = re.compile(r"p\d")
 _FACTOR = re.compile(r"\S+ = ")
 
 
@@ -99,8 +100,8 @@ def sentences(phrases: Iterable[str]) -> str:
 
 
 def capital(text: str) -> str:
-    """The text with a capital at its start, the rest as it is."""
-    return text[:1].upper() + text[1:]
+    """The text with a capital at its start, the rest as it is; a percentile (`p99`) keeps its letter."""
+    return text if _PERCENTILE.match(text) else text[:1].upper() + text[1:]
 
 
 def _signed(value: float, digits: int) -> str:

@@ -44,6 +44,26 @@ def test_known_metrics(name: str, unit: str, better: str | None) -> None:
     assert metric.unit in BASE.values()
 
 
+@pytest.mark.parametrize(("name", "title"), [
+    ("write.iops", "IOPS, writes"), ("read.bw", "throughput, reads"), ("write.clat.p99", "p99 completion latency, writes"),
+    ("read.lat.p99.9", "p99.9 latency, reads"), ("trim.slat.max", "maximum submission latency, trims"),
+    ("mixed.lat.mean", "mean latency, all operations"),
+    ("sync.lat", "mean latency in each second, syncs"), ("device.util", "device utilization, mean over devices"),
+    ("device.util[sdb]", "device utilization, sdb"), ("device.read.iops[sdb]", "IOPS, device reads, sdb"),
+    ("vdev.write.wait[vdb]", "mean vdev latency, writes, queues and disks, vdb"),
+    ("host.pressure.io.some", "I/O pressure, some tasks waiting")])
+def test_titles_name_the_quantity_first(name: str, title: str) -> None:
+    assert metrics.of(name).title == title
+
+
+@pytest.mark.parametrize(("first", "second", "title"), [
+    ("write.iops", "write.lat.mean", "IOPS against mean latency, writes"),
+    ("write.iops", "read.lat.mean", "IOPS, writes against mean latency, reads"),
+    ("device.read.iops", "device.await", "IOPS, device reads against mean device latency")])
+def test_an_operation_that_two_titles_share_is_written_once(first: str, second: str, title: str) -> None:
+    assert metrics.joint_title(metrics.of(first), metrics.of(second), "against") == title
+
+
 @pytest.mark.parametrize("name", ["write", "write.iop", "write.lat.p", "erase.iops", "write.lat.p1000", ""])
 def test_unknown_metrics(name: str) -> None:
     assert metrics.find(name) is None

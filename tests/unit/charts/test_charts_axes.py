@@ -75,9 +75,9 @@ def test_zeros_are_not_drawn_on_a_log_axis_and_the_axis_says_so() -> None:
 
 
 def test_shares_run_to_100_per_cent_once_they_pass_half() -> None:
-    busy = value_axis("device busy", "1", [0.01, 0.99])
+    busy = value_axis("device utilization", "1", [0.01, 0.99])
     assert (busy.kind, busy.low, busy.high, busy.symbol) == ("linear", 0, 100, "%")
-    assert value_axis("device busy", "1", [0.2, 1.004]).high == pytest.approx(100.4)
+    assert value_axis("device utilization", "1", [0.2, 1.004]).high == pytest.approx(100.4)
     assert value_axis("user CPU", "1", [0.001, 0.03]).high < 10
 
 
@@ -151,7 +151,7 @@ def test_huge_changes_get_a_ratio_axis_labelled_in_per_cent() -> None:
 
 
 def test_long_titles_break_into_lines_on_short_axes() -> None:
-    axis = value_axis("write: completion latency, 99.9 % of I/Os at or below", "s", [0.001, 0.002])
+    axis = value_axis("standard deviation of completion latency, all operations", "s", [0.001, 0.002])
     title = axis.encode_y(190).to_dict()["title"]
     assert isinstance(title, list)
     assert " ".join(title) == axis.title

@@ -173,7 +173,7 @@ def test_series_share_time_and_are_divided_by_unit() -> None:
     spans = {tuple(layer["encoding"]["x"]["scale"]["domain"]) for part in chart.spec["vconcat"] for layer in part["layer"]}
     assert spans == {(0.0, 3.0)}
     assert {row["group"] for row in panel(chart, 2)} == {"device.util[sda]", "device.util[sdb]"}
-    assert "device busy (%)" in chart.svg()
+    assert "device utilization (%)" in chart.svg()
 
 
 def test_a_gap_breaks_the_line_and_is_hatched_not_zero() -> None:

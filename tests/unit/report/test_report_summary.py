@@ -36,7 +36,7 @@ def everything(runs: Sequence[Run], *metrics: str) -> str:
 
 def test_a_real_change_is_told_with_counts_mean_and_interval() -> None:
     text = told(sweep(1.5))
-    assert text.startswith("write: I/O operations per second rose in 3 of 3 cells; geometric mean +")
+    assert text.startswith("IOPS, writes: rose in 3 of 3 cells; geometric mean +")
     assert "% [+" in text
     assert "undecided" not in text
 
@@ -58,14 +58,14 @@ def test_no_change_is_not_told_as_a_change() -> None:
 def test_single_pairs_are_estimates_and_say_so() -> None:
     runs = sweep(1.5, blocks=1)
     text = everything(runs, "write.iops")
-    assert "is higher in 3 of 3 cells" in text
+    assert ": higher in 3 of 3 cells" in text
     assert "rose" not in text
     assert "no interval and no test" in text
 
 
 def test_a_change_that_is_written_as_zero_is_neither_higher_nor_lower() -> None:
     runs = [run(1, "a", {"n": 1}, {"write.iops": 1000.0}), run(2, "b", {"n": 1}, {"write.iops": 1000.1})]
-    assert "is the same in 1 of 1 cell" in told(runs, variant="b")
+    assert ": the same in 1 of 1 cell" in told(runs, variant="b")
 
 
 def test_shares_change_by_points() -> None:

@@ -37,7 +37,7 @@ def results(tmp_path: Path) -> Results:
 def test_windows_get_a_section_with_their_change(results: Results) -> None:
     payload, _ = assemble(results)
     section = next(section for section in payload.sections if section.name == "windows.write.iops")
-    assert section.title.startswith("Windows: write: I/O operations")
+    assert section.title.startswith("Windows: IOPS, writes")
     text = section.model_dump_json()
     assert "disk pulled" in text
     assert "−50.0\u00a0%" in text

@@ -148,7 +148,7 @@ def test_each_of_several_devices_is_observed_by_itself(tmp_path: Path) -> None:
     assert values["device.await[sdb]"] == pytest.approx(5e-3)
     assert "device.read.bw[sdb]" not in values  # nobody read
     metric = metrics.of("device.util[sdd]")
-    assert (metric.title, metric.unit, metric.headline) == ("device busy of sdd", "1", False)
+    assert (metric.title, metric.unit, metric.headline) == ("device utilization, sdd", "1", False)
 
 
 def test_a_single_device_has_no_metrics_of_its_own_besides(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...errors import UsageError
+from ...metrics import joint_title
 from ...stats.knee import KneeEstimate
 from ...stats.scalability import UslFit
 from ...units import format_number, format_quantity
@@ -29,7 +30,7 @@ def render_knees(curves: Curves, style: str) -> str:
 
 def _text(curves: Curves) -> str:
     fixed = axis_text(curves.fixed.keys(), tuple(curves.fixed.values()))
-    lines = [f"{curves.throughput.title} against {curves.latency.title}, over {curves.load}{f', {fixed}' if fixed else ''}"]
+    lines = [f"{joint_title(curves.throughput, curves.latency, 'against')}, over {curves.load}{f', {fixed}' if fixed else ''}"]
     heads = [" ".join(("variant", *curves.tables)), f"knee at {curves.load}", "throughput", "latency", "repetitions",
              "USL peak", "sigma", "kappa", "error"]
     lines += ["", *grid([heads, *(_row(curves, curve) for curve in curves.curves)])]

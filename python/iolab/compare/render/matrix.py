@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable
 
 from ...errors import UsageError
+from ...metrics import joint_title
 from ..axes import axis_text
 from ..model import Cell, Comparison, Key
 from .grids import beside, grid
@@ -65,7 +66,7 @@ def _body(comparison: Comparison, table: Key, variant: str, field: Field) -> lis
 
 def _title(first: Comparison, second: Comparison) -> str:
     fixed = axis_text(first.fixed.keys(), tuple(first.fixed.values()))
-    return f"{first.metric.title} @ {second.metric.title}{f', {fixed}' if fixed else ''}"
+    return f"{joint_title(first.metric, second.metric, '@')}{f', {fixed}' if fixed else ''}"
 
 
 def _text(first: Comparison, second: Comparison, field: Field) -> str:

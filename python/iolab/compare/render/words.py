@@ -156,7 +156,7 @@ def key_text(key: Key) -> str:
 
 
 def title_text(comparison: Comparison, scale: Scale) -> str:
-    """`write.iops: write: I/O operations per second (1/s)`, with the factors that don't vary."""
+    """`write.iops: IOPS, writes (1/s)`, with the factors that don't vary."""
     metric = comparison.metric
     symbol = f" ({scale.symbol})" if scale.symbol else ""
     title = f"{metric.name}: {metric.title}{symbol}" if metric.title != metric.name else f"{metric.name}{symbol}"

@@ -41,12 +41,12 @@ class CpuCounters(CounterSet):
     name = "cpu"
     line = "a line of /proc/stat"
     metrics = (
-        _share("busy", "host CPU busy"), _share("user", "host CPU in programs"), _share("system", "host CPU in the kernel"),
-        _share("iowait", "host CPU idle with I/O outstanding"), _share("steal", "host CPU taken by the hypervisor", is_drawn=False),
-        _share("busiest", "busiest CPU, mean over the window"),
-        Measured(Metric("host.context_switches", "context switches of the host", "1/s", None), "context_switches"),
-        Measured(Metric("host.interrupts", "interrupts of the host", "1/s", None), "interrupts"),
-        Measured(Metric("host.tasks.blocked", "tasks blocked in I/O", "", None, "difference", "mean"), "tasks.blocked"))
+        _share("busy", "host CPU utilization"), _share("user", "host CPU, user"), _share("system", "host CPU, system"),
+        _share("iowait", "host CPU, iowait"), _share("steal", "host CPU, steal", is_drawn=False),
+        _share("busiest", "utilization of the busiest CPU, mean"),
+        Measured(Metric("host.context_switches", "context switches, host", "1/s", None), "context_switches"),
+        Measured(Metric("host.interrupts", "interrupts, host", "1/s", None), "interrupts"),
+        Measured(Metric("host.tasks.blocked", "tasks blocked on I/O", "", None, "difference", "mean"), "tasks.blocked"))
 
     def lines(self, files: Files) -> list[str]:
         """The chosen lines; of `intr` the total alone, for the rest is a number per interrupt line, thousands on a server."""

@@ -27,10 +27,10 @@ class MemoryCounters(CounterSet):
     name = "memory"
     line = "a line of /proc/meminfo"
     metrics = (
-        Measured(Metric("host.memory.available", "memory available, least in the window", "B", None), "memory.available", "min", True),
-        Measured(Metric("host.memory.cached", "page cache", "B", None), "memory.cached", is_drawn=True),
+        Measured(Metric("host.memory.available", "available memory, minimum", "B", None), "memory.available", "min", True),
+        Measured(Metric("host.memory.cached", "page cache, mean", "B", None), "memory.cached", is_drawn=True),
         Measured(Metric("host.memory.dirty", "dirty memory, mean", "B", None, "difference"), "memory.dirty", is_drawn=True),
-        Measured(Metric("host.memory.dirty.max", "dirty memory, most in the window", "B", None, "difference", "max", "nothing"),
+        Measured(Metric("host.memory.dirty.max", "dirty memory, maximum", "B", None, "difference", "max", "nothing"),
                  "memory.dirty", "max"),
         Measured(Metric("host.memory.writeback", "memory under writeback, mean", "B", None, "difference"), "memory.writeback",
                  is_drawn=True))

@@ -27,9 +27,9 @@ class PressureCounters(CounterSet):
     name = "pressure"
     line = "a line of /proc/pressure"
     metrics = tuple(
-        Measured(Metric(f"host.pressure.{resource}.{share}", f"time in which {whose} waited for {name}", "1", None, "difference", "mean"),
+        Measured(Metric(f"host.pressure.{resource}.{share}", f"{name} pressure, {whose} waiting", "1", None, "difference", "mean"),
                  f"pressure.{resource}.{share}", is_drawn=resource == "io")
-        for resource, name in _RESOURCES.items() for share, whose in (("some", "some task"), ("full", "all tasks"))
+        for resource, name in _RESOURCES.items() for share, whose in (("some", "some tasks"), ("full", "all tasks"))
         if (resource, share) != ("cpu", "full"))  # undefined for a whole machine, and 0 (psi.rst)
 
     def lines(self, files: Files) -> list[str]:

@@ -30,8 +30,8 @@ class DmuTxAssignLog(HostLog):
     name = "dmu_tx_assign"
 
     metrics = (
-        Measured(Metric("zfs.tx.waited", "transactions that waited for a group", "1/s", None), "dmu_tx_assign.wait[pool]", None, True),
-        Measured(Metric("zfs.tx.wait.p99", "wait for a group, 99 % of those that waited at or below (a power of two)", "s", "lower"),
+        Measured(Metric("zfs.tx.waited", "transactions that waited for a TXG", "1/s", None), "dmu_tx_assign.wait[pool]", None, True),
+        Measured(Metric("zfs.tx.wait.p99", "p99 wait for a TXG (power of two)", "s", "lower"),
                  "dmu_tx_assign.wait[pool]", None))
 
     def read(self, data: bytes, where: str) -> HistogramTable:

@@ -67,12 +67,12 @@ class ArcstatsCounters(_KstatCounters):
     name = "arcstats"
     line = "a counter of arcstats"
     metrics = (
-        Measured(Metric("zfs.arc.hit_ratio", "reads served from the ARC", "1", None, "difference", "mean"), "arc.hit_ratio", None, True),
-        Measured(Metric("zfs.arc.size", "ARC, mean", "B", None), "arc.size", is_drawn=True),
-        Measured(Metric("zfs.l2arc.hits", "reads served from the L2ARC", "1/s", None), "l2arc.hits", None, True),
-        Measured(Metric("zfs.l2arc.read.bw", "read from the L2ARC", "B/s", None), "l2arc.read.bw", None, True),
-        Measured(Metric("zfs.l2arc.size", "data in the L2ARC, before compression", "B", None), "l2arc.size", None, True),
-        Measured(Metric("zfs.l2arc.headers", "memory taken by headers of the L2ARC", "B", None), "l2arc.headers", None, True))
+        Measured(Metric("zfs.arc.hit_ratio", "ARC hit ratio", "1", None, "difference", "mean"), "arc.hit_ratio", None, True),
+        Measured(Metric("zfs.arc.size", "ARC size, mean", "B", None), "arc.size", is_drawn=True),
+        Measured(Metric("zfs.l2arc.hits", "L2ARC hits", "1/s", None), "l2arc.hits", None, True),
+        Measured(Metric("zfs.l2arc.read.bw", "throughput, L2ARC reads", "B/s", None), "l2arc.read.bw", None, True),
+        Measured(Metric("zfs.l2arc.size", "L2ARC size, before compression", "B", None), "l2arc.size", None, True),
+        Measured(Metric("zfs.l2arc.headers", "memory used, L2ARC headers", "B", None), "l2arc.headers", None, True))
 
     def summaries(self, table: HostTable) -> Iterator[Summary]:
         """The hit ratio is of all that was asked in the window, not the mean of seconds: a second with one read counts as one read."""
@@ -120,7 +120,7 @@ class ZilCounters(_KstatCounters):
 
     name = "zil"
     line = "a counter of zil"
-    metrics = (Measured(Metric("zfs.zil.commits", "commits of the intent log", "1/s", None, "difference"), "zil.commits", is_drawn=True),)
+    metrics = (Measured(Metric("zfs.zil.commits", "ZIL commits", "1/s", None, "difference"), "zil.commits", is_drawn=True),)
 
     def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
         """Commits per second."""

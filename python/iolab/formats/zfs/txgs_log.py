@@ -61,13 +61,13 @@ class TxgsLog(HostLog):
     name = "txgs"
 
     metrics = (
-        Measured(Metric("zfs.txg.sync.p50", "time of syncing a transaction group, median", "s", "lower", "ratio", "max"), "txg.sync", None),
-        Measured(Metric("zfs.txg.sync.max", "time of syncing a transaction group, longest", "s", "lower", "ratio", "max", "nothing"),
+        Measured(Metric("zfs.txg.sync.p50", "p50 sync time, transaction groups", "s", "lower", "ratio", "max"), "txg.sync", None),
+        Measured(Metric("zfs.txg.sync.max", "maximum sync time, transaction groups", "s", "lower", "ratio", "max", "nothing"),
                  "txg.sync", None),
-        Measured(Metric("zfs.dirty.max", "dirty bytes of a transaction group, most", "B", None, "ratio", "max", "nothing"),
+        Measured(Metric("zfs.dirty.max", "maximum dirty data, transaction groups", "B", None, "ratio", "max", "nothing"),
                  "txg.dirty", None),
-        Measured(Metric("zfs.txg.sync", "time of syncing each transaction group", "s", "lower"), "txg.sync", None, True),
-        Measured(Metric("zfs.txg.dirty", "dirty bytes of each transaction group", "B", None), "txg.dirty", None, True))
+        Measured(Metric("zfs.txg.sync", "sync time, each transaction group", "s", "lower"), "txg.sync", None, True),
+        Measured(Metric("zfs.txg.dirty", "dirty data, each transaction group", "B", None), "txg.dirty", None, True))
 
     def read(self, data: bytes, where: str) -> TxgTable:
         """One value per interval between two readings, and every group; FormatError as `counters_log.read_log` says."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...errors import FormatError
-from ...metrics import Metric
+from ...metrics import PLURALS, Metric
 from ..core.tables import HostTable
 from ..core.text import decode
 from ..host.counter_set import Curve, HostLog, Measured, Summary
@@ -43,7 +43,7 @@ class ZpoolIostatLog(HostLog):
 
     name = "zpool-iostat"
     metrics = tuple(
-        Measured(Metric(f"vdev.{way}.wait", f"pool: mean latency of a {way} in all queues and at the disks", "s", "lower", "ratio", "mean"),
+        Measured(Metric(f"vdev.{way}.wait", f"mean vdev latency, {PLURALS[way]}, queues and disks", "s", "lower", "ratio", "mean"),
                  f"vdev.{way}.wait[pool]", None, True) for way in ("read", "write"))
 
     def read(self, data: bytes, where: str) -> HostTable:

@@ -14,6 +14,7 @@ from ...compare.curve_model import Curves
 from ...compare.curves import curves
 from ...compare.model import Comparison
 from ...errors import UsageError
+from ...metrics import PLURALS, joint_title
 from ..model.datasets import Datasets
 from ..model.payload import Section
 from ..model.source import Source
@@ -62,12 +63,12 @@ def _against_latency(
     fixed = place_text(list(found.fixed), tuple(found.fixed.values()))
     return Section(
         name=f"{operation}.throughput-latency",
-        title=f"{operation}: throughput against latency",
+        title=f"throughput against latency, {PLURALS[operation]}",
         kind="view",
         headline=True,
         unit="",
         better=None,
-        lead=f"{found.throughput.title} and {latency.metric.title} as {found.load} rises"
+        lead=f"{joint_title(found.throughput, latency.metric, 'and')} as {found.load} rises"
         f"{f'; throughout: {fixed}' if fixed else ''}. Values between measured loads are interpolated, none is "
         "extrapolated.",
         notes=[],
@@ -90,7 +91,7 @@ def _distribution(results: Source, operation: str, rate: Comparison, datasets: D
     which = "every cell" if len(places(rate)) == len(every) else f"the highest {', '.join(rate.rows)} of each column"
     return Section(
         name=f"{operation}.percentiles",
-        title=f"{operation}: latency percentiles",
+        title=f"latency percentiles, {PLURALS[operation]}",
         kind="view",
         headline=True,
         unit="",

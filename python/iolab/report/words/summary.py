@@ -60,8 +60,8 @@ def against_baseline(comparison: Comparison, variant: str, *, by_table: bool = T
     title, section = comparison.metric.title, comparison.metric.name
     tables = [level for level in comparison.table_levels if any(cell.table == level for cell in cells)]
     if not by_table or not 1 < len(tables) <= MOST_TABLES:
-        return [Sentence(text=f"{title} {_told(comparison, variant, cells)}.", tone=_tone(cells), section=section)]
-    sentences = [Sentence(text=f"{title} {_moved_words(comparison, cells)}:", tone=_tone(cells), section=section)]
+        return [Sentence(text=f"{title}: {_told(comparison, variant, cells)}.", tone=_tone(cells), section=section)]
+    sentences = [Sentence(text=f"{title}: {_moved_words(comparison, cells)}.", tone=_tone(cells), section=section)]
     for level in tables:
         here = [cell for cell in cells if cell.table == level]
         text = f"{place_text(comparison.tables, level)}: {_told(comparison, variant, here)}."
@@ -96,7 +96,7 @@ def _decided_words(changes: Sequence[Change]) -> str:
     single = sum(change.low is None for change in changes)
     open_ = of - rose - fell - single
     if not rose and not fell:
-        words = f"shows no decided change in any of {count_text(of, 'cell')}"
+        words = f"no decided change in any of {count_text(of, 'cell')}"
         needed = [change.blocks_needed for change in changes if not change.decided and change.blocks_needed]
         if needed and of == 1:
             words += f" (a change of this size would need {count_text(min(needed), 'block')})"
@@ -115,9 +115,9 @@ def _estimate_words(comparison: Comparison, changes: Sequence[Change]) -> str:
     """
     texts = [change_text(change.value, comparison) for change in changes]
     higher, lower = sum(text.startswith("+") for text in texts), sum(text.startswith(MINUS) for text in texts)
-    counts = {"is higher": higher, "lower": lower, "the same": len(texts) - higher - lower}
+    counts = {"higher": higher, "lower": lower, "the same": len(texts) - higher - lower}
     words = list_text([f"{word} in {number}" for word, number in counts.items() if number])
-    return f"{words if higher else f'is {words}'} of {count_text(len(changes), 'cell')}"
+    return f"{words} of {count_text(len(changes), 'cell')}"
 
 
 def _means_words(comparison: Comparison, means: Sequence[Summary]) -> str:
