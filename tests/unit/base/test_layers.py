@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-BASE = {"units", "errors", "verdict", "clock", "registry", "metrics", "glossary", "untrusted_text", "integrity", "files", "_core",
-        "stats", "__init__"}
+BASE = {"units", "errors", "verdict", "clock", "registry", "metrics", "glossary", "untrusted_text", "integrity", "files", "documents",
+        "_core", "stats", "__init__"}
 READING = BASE | {"formats", "recording", "statistics"}
 JUDGING = READING | {"results", "compare"}
 ACTING = {"hosts", "rigs", "targets", "workloads", "sources", "study", "recorder", "run"}
@@ -150,3 +150,12 @@ def test_help_loads_nothing_heavy(module: str) -> None:
 
     code = f"import sys; from iolab.cli.main import run; run(['--help']); sys.exit({module!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("module", ["scipy", "altair", "vl_convert", "iolab.report"])
+def test_the_wire_form_of_heat_maps_loads_nothing_of_charts_and_reports(module: str) -> None:
+    import subprocess
+    import sys
+
+    code = f"import sys; import iolab.heatmap.wire; sys.exit({module!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

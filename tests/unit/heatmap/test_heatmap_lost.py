@@ -18,9 +18,8 @@ from iolab.heatmap.lost import Lost, lost_of, unrecorded, without
 from iolab.heatmap.model import View
 from iolab.heatmap.svg import svg
 from iolab.heatmap.theme import DARK, LIGHT, rgb
+from iolab.heatmap.wire import LossesOfKind, group_of
 from iolab.recording.base.counts import HeatCounts
-from iolab.report.model.heatmap_payload import LossesOfKind
-from iolab.report.page.heatmap_page import group_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 STEADY = counts([(time * 100, 50 + time % 7) for time in range(1000)])

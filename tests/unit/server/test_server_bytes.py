@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from iolab.errors import UsageError
-from iolab.report.model.heatmap_payload import SparseCounts
+from iolab.heatmap.wire import SparseCounts
 from iolab.server.base.store import Store
 from iolab.server.queries.compare_heatmap import difference
 from iolab.server.queries.drill import who

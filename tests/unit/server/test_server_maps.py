@@ -10,8 +10,8 @@ import pytest
 
 from iolab.clock import FakeClock
 from iolab.errors import UsageError
+from iolab.heatmap.wire import SparseCounts
 from iolab.recording.write.writer import RecordingWriter
-from iolab.report.model.heatmap_payload import SparseCounts
 from iolab.server.base.store import Store
 from iolab.server.queries.compare_heatmap import difference
 from iolab.server.queries.peaks import extremes

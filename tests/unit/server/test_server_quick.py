@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from iolab.errors import UsageError
 from iolab.heatmap import overlays
 from iolab.heatmap.model import View, frame_of
+from iolab.heatmap.wire import CROPS
 from iolab.recording.base.counts import HeatCounts
-from iolab.report.page.heatmap_page import CROPS
 from iolab.server.base.store import Store
 from iolab.server.live.stream import Window, _window
 from iolab.server.queries import queries, routes

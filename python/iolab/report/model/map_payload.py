@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from .heatmap_payload import HeatMapGroup, ThemeColours
-from .payload import Model
+from ...documents import Model
+from ...heatmap.wire import HeatMapGroup, ThemeColours
 
 Seen = Literal["fio", "block", "zfs"]
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from ...documents import Model
 
 SCHEMA = 1
 
@@ -19,12 +21,6 @@ LevelName = Literal["OK", "UNJUDGED", "SUSPECT", "INVALID"]
 ReasonLevel = Literal["NOTE", "UNJUDGED", "SUSPECT", "INVALID"]
 Tone = Literal["better", "worse", "plain", "caution"]
 Scalar = str | float | int | bool | None
-
-
-class Model(BaseModel):
-    """Every field is written, nothing unknown is taken."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
 
 
 class Sentence(Model):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .payload import Model
+from ...documents import Model
 
 
 class ProfileParts(Model):

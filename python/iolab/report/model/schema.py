@@ -15,9 +15,10 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from .heatmap_payload import HeatMapGroup, HeatMapPage, ThemeColours
+from ...documents import Model
+from ...heatmap.wire import HeatMapGroup, HeatMapPage, ThemeColours
 from .map_payload import Maps
-from .payload import Details, Model, Payload
+from .payload import Details, Payload
 from .profile_payload import Profiles
 
 SCHEMA_FILE = Path("schemas/report.schema.json")

@@ -10,10 +10,11 @@ from functools import cache
 from html import escape
 from importlib import resources
 
+from ...documents import Model
 from ...errors import IolabError
 from ...heatmap import words
 from ..model.map_payload import Maps, RunMap
-from ..model.payload import Details, Model, Payload
+from ..model.payload import Details, Payload
 from ..model.profile_payload import Profiles
 
 ICON = (

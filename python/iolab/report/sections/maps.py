@@ -13,12 +13,12 @@ from ...heatmap import words
 from ...heatmap.figure import Named
 from ...heatmap.model import View
 from ...heatmap.theme import DARK, LIGHT
+from ...heatmap.wire import colours, group_of
 from ...recording.base.counts import alike
 from ...results.evidence.files import read_io_log
 from ...results.evidence.model import Run
 from ..model.map_payload import CellMaps, MapCell, Maps, RunMap, Seen
 from ..model.source import Source
-from ..page.heatmap_page import colours, group_of
 from .vdev_maps import vdev_maps
 from .vdev_maps import watched as seen_by_zfs
 

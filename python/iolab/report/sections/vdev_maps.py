@@ -14,6 +14,7 @@ from ...formats.core.tables import HostTable
 from ...formats.zfs.histograms import BITS, HistogramTable
 from ...heatmap.figure import Named
 from ...heatmap.model import View
+from ...heatmap.wire import group_of
 from ...recording.base.counts import HeatCounts, Y, merge
 from ...recording.base.grids import LogLinear
 from ...recording.read.breakdown import Dimension
@@ -22,7 +23,6 @@ from ...results.evidence.files import measured_files, read_file
 from ...results.evidence.model import Run
 from ...results.facts.series import cut
 from ..model.map_payload import CellMaps, RunMap
-from ..page.heatmap_page import group_of
 
 SECOND = 10**9
 

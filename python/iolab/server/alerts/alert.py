@@ -6,7 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from ..base.models import Model, Value, VersionedModel
+from ...documents import Model
+from ..base.models import Value, VersionedModel
 from ..base.worksheet import Number, Text
 from ..queries.parameters import StatisticText
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ...report.model.heatmap_payload import HeatMapGroup
-from .models import Model, Value, VersionedModel
+from ...documents import Model
+from ...heatmap.wire import HeatMapGroup
+from .models import Value, VersionedModel
 
 
 class SignedCells(Model):

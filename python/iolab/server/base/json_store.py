@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
+from ...documents import Model
 from ...errors import FormatError, IolabError, UsageError
-from .models import Model
 from .store import NotServed
 
 LARGEST = 1 << 20

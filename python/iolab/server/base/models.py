@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from ...report.model.heatmap_payload import HeatMapGroup, LossesOfKind
+from ...documents import Model
+from ...heatmap.wire import HeatMapGroup, LossesOfKind
 
 Value = float | int | None
-
-
-class Model(BaseModel):
-    """A part of an answer; every field is always there."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
 
 
 class VersionedModel(Model):

@@ -6,7 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from .models import Model, VersionedModel
+from ...documents import Model
+from .models import VersionedModel
 
 MOST_GRAPHS = 64
 MOST_HIGHLIGHTS = 1000

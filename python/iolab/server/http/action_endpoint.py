@@ -11,9 +11,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from ...documents import Model
 from ...errors import UsageError
 from ..base.json_store import said
-from ..base.models import Model
 from ..base.thread_pool import Workers
 from ..queries.query_params import parameters
 from .actions import Action, AppState

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ...documents import Model
 from ..alerts.alert import RESERVED, Alert, AlertLog, Alerts
 from ..alerts.alert_log import LogFile
 from ..alerts.commands import Commands
 from ..alerts.watch import MOST, Watch
 from ..base import saved_worksheets
 from ..base.json_store import NAMES, JsonStore, folder
-from ..base.models import Model
 from ..base.store import Store
 from ..base.worksheet import SavedWorksheets, Sharing, Worksheet
 from ..queries.parameters import RECORDING, Parameter

@@ -15,8 +15,9 @@ from starlette.routing import Match
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope
 
+from ...documents import Model
 from ...errors import FormatError, IolabError, ResultsError, UsageError
-from ..base.models import Model, Problem
+from ..base.models import Problem
 from ..base.store import NotServed, Store
 from ..base.thread_pool import Busy, Workers
 from ..live.stream import Streams, disconnected, stream_path

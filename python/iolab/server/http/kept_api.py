@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from ...documents import Model
 from ...errors import UsageError
 from ...statistics.kept import limits as limiting
 from ...statistics.kept import manage
 from ...statistics.kept.definitions import LONGEST_S
-from ..base.models import Model, VersionedModel
+from ..base.models import VersionedModel
 from ..base.store import Store
 from ..base.worksheet import Moment, Text
 from ..queries.parameters import StatisticText

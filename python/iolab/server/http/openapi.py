@@ -10,10 +10,11 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
+from ...documents import Model
 from ...report.model.schema import maps_schema, typescript
 from ..alerts.alert import ALERTS, RESERVED
 from ..base.compared import COMPARED
-from ..base.models import ANSWERS, Model, Problem
+from ..base.models import ANSWERS, Problem
 from ..base.worksheet import SHEETS
 from ..live.stream import PARAMETERS as STREAM
 from ..queries import binary

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from ... import __version__
 from ...heatmap.theme import DARK, LIGHT
-from ...report.page.heatmap_page import colours
+from ...heatmap.wire import colours
 from ...report.page.html import ICON, bundle_file
 
 _FILES = {"live.js": "text/javascript", "live.css": "text/css"}

@@ -18,11 +18,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ...documents import Model
 from ...errors import IolabError, UsageError
 from ...statistics.language.intervals import SECOND
 from ...statistics.language.names import parse
 from ...statistics.language.times import parse_duration
-from ..base.models import Model, Problem, Tick
+from ..base.models import Problem, Tick
 from ..base.status import counts, status_of
 from ..base.store import Store
 from ..base.thread_pool import Busy, Workers

@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from ...heatmap.wire import HeatMapGroup, SparseArrays
 from ...recording.base.counts import HeatCounts, Integers
-from ...report.model.heatmap_payload import HeatMapGroup
-from ...report.page.heatmap_page import SparseArrays
 from ...statistics.answers.json_form import bounds_of, heat_facts
 from ...statistics.language.names import Statistic
 from ..base.json_answer import check_size

@@ -9,10 +9,9 @@ import numpy as np
 
 from ...errors import UsageError
 from ...heatmap.figure import Named
+from ...heatmap.wire import HeatMapGroup, SparseCounts, group_of
 from ...recording.base.counts import HeatCounts, Integers
 from ...recording.base.loss_columns import moved
-from ...report.model.heatmap_payload import HeatMapGroup, SparseCounts
-from ...report.page.heatmap_page import group_of
 from ...statistics.language.fields import MAPPED, UTILIZATION
 from ..base.compared import Changes, Difference, SignedCells
 from ..base.json_answer import check_size

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 
 from ...heatmap.figure import Named
 from ...heatmap.model import View
+from ...heatmap.wire import SparseArrays, SparseCounts, group_of, lists
 from ...recording.base.counts import HeatCounts
 from ...recording.read.breakdown import Dimension
-from ...report.model.heatmap_payload import SparseCounts
-from ...report.page.heatmap_page import SparseArrays, group_of, lists
 from ...statistics.language.names import Statistic
 from ..base.json_answer import check_size
 from ..base.models import DrawnMap

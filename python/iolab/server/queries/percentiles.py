@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...errors import UsageError
 from ...heatmap import overlays
+from ...heatmap.wire import LossesOfKind
 from ...recording.base.counts import UNITS, HeatCounts
-from ...report.model.heatmap_payload import LossesOfKind
 from ...statistics.answers.json_form import losses_of, number, numbers
 from ...statistics.language.names import Statistic
 from ..base.json_answer import check_size

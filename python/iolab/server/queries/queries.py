@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ...documents import Model
 from ...recording.base.counts import HeatCounts
 from ...statistics.answers.answers import Stack
 from ...statistics.answers.export import csv_lines
 from ..base.json_answer import check_size, plain
-from ..base.models import Model
 from ..base.store import Store
 from . import binary
 from .heatmap_response import apart, drawn

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ...documents import Model
 from ...statistics.language.fields import MAPPED, QUANTIZED
 from ..base.compared import Changes, Difference
 from ..base.models import (
@@ -15,7 +16,6 @@ from ..base.models import (
     Layers,
     Losses,
     Marks,
-    Model,
     PercentilesAnswer,
     Recordings,
     SeriesAnswer,

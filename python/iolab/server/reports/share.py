@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from ... import __version__
 from ...errors import IolabError, UsageError
 from ...heatmap.theme import DARK, LIGHT
-from ...report.page.heatmap_page import colours
+from ...heatmap.wire import colours
 from ...report.page.html import json_element, standing
 from ..base.store import Store
 from ..base.worksheet import Sharing
