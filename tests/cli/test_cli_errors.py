@@ -34,7 +34,7 @@ def failing(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
 def test_a_file_that_is_not_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     assert failing(capsys, "show", str(tmp_path / "notes.txt")) == (
-        3, f"iolab: {tmp_path}/notes.txt: is no fio result; fio writes one with --output-format=json\n")
+        3, f"iolab: {tmp_path}/notes.txt: is not a fio result; fio writes one with --output-format=json\n")
     code, line = failing(capsys, "compare", str(tmp_path))
     assert (code, "not a results directory" in line) == (3, True)
     code, line = failing(capsys, "report", str(tmp_path / "absent"))

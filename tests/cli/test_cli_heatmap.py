@@ -148,7 +148,7 @@ def test_show_counts_damage(trace: Path, capsys: pytest.CaptureFixture[str]) -> 
     (["{trace}", "-o", "{folder}/x.gif"], 2, "end its name with .png, .svg, .html"),
     (["{trace}", "-o", "{folder}/no/x.png"], 2, "no such directory"),
     (["{trace}", "--crop", "x"], 2, "is not a quantity"),
-    (["{trace}", "--crop", "150%"], 2, "no share to leave out"),
+    (["{trace}", "--crop", "150%"], 2, "not a share to leave out"),
     (["{trace}", "--crop", "1%", "--y-range", "0..1ms"], 2, "both say where the map ends"),
     (["{trace}", "--y-range", "0..10"], 2, "has no unit"),
     (["{trace}", "--y-range", "0..8KiB"], 2, "is a size, not a time"),

@@ -60,7 +60,7 @@ def test_an_import_as_json(tree: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert found["unmatched_layouts"] == ["{variant}/run{repetition:int}/qd{iodepth:int}.json"]
     assert "4 fio results that no layout matches: no runs, such as" in err
     assert "the unmatched results would be taken by --layout '{variant}/run{repetition:int}/qd{iodepth:int}.json'" in err
-    assert "note: runs of one cell differ in what fio echoed, so they are no repetitions: 'iodepth' became a factor (1, 8)" in err
+    assert "note: runs of one cell differ in what fio echoed, so they are not repetitions: 'iodepth' became a factor (1, 8)" in err
 
 
 def test_two_fio_results_and_nothing_else(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ def test_a_list_has_the_order_that_is_asked_for(place: Path, capsys: pytest.Capt
 
 @pytest.mark.parametrize(("before", "says"), [
     ("1d", "write -1d (before the end)"), ("30", "counts from the start"), ("2126-03-01T12:00:05", "lies in the future"),
-    ("-1x", "no moment")])
+    ("-1x", "not a moment")])
 def test_a_forgotten_sign_deletes_nothing(place: Path, capsys: pytest.CaptureFixture[str], before: str, says: str) -> None:
     assert run(["keep", "add", str(place), "io.ops", "--backfill"]) == 0
     rows = listed(place, capsys)

@@ -186,9 +186,9 @@ def test_a_notebook_asks_the_same(trace: Path, recording: Path) -> None:
 @pytest.mark.parametrize(("args", "code", "words"), [
     (["{rec}", "io.opps"], 2, "did you mean 'io.ops'?"),
     (["{rec}", "io.ops[lat]"], 2, "did you mean 'latency'?"),
-    (["{rec}", "file.ops"], 2, "holds no events of syscall, which file.ops counts; there are those of csv"),
+    (["{rec}", "file.ops"], 2, "holds no events of syscall, which file.ops counts; it holds events of csv"),
     (["{rec}", "io.ops", "--source", "zfs"], 2, "holds no events of 'zfs'"),
-    (["{rec}", "io.ops", "--from", "soon"], 2, "'soon' is no moment"),
+    (["{rec}", "io.ops", "--from", "soon"], 2, "'soon' is not a moment"),
     (["{rec}", "io.ops", "--from", "12:00"], 2, "count from a start of their own"),
     (["{rec}", "io.ops", "--from", "5s", "--to", "5s"], 2, "the span of time is empty"),
     (["{rec}", "io.ops", "--interval", "1"], 2, "has no unit"),

@@ -145,7 +145,7 @@ def test_the_same_directory_is_gone_on_with(probe: Callable[..., Path], capsys: 
     (["blok"], 2, "unknown source 'blok'; there are: block, syscall, counters; a command to record comes after --"),
     (["--device", "no-such-disk"], 2, "--device no-such-disk: no such block device"),
     (["--duration", "soon"], 2, "--duration: 'soon' is not a duration"),
-    (["--duration", "0"], 2, "--duration: '0' is no time"),
+    (["--duration", "0"], 2, "--duration: '0' is not a time"),
     (["--duration", "3s", "--", "true"], 2, "--duration stands beside a COMMAND"),
     (["--budget", "much"], 2, "--budget"),
     (["--budget", "0%"], 2, "leaves nothing"),

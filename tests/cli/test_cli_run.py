@@ -120,7 +120,7 @@ def test_sizes_and_nested_options_of_a_target_are_readable(fio: str, study: Path
 def test_what_would_be_overwritten_is_said(fio: str, study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(capsys, study, "--dry-run", "--target", "kind=device", "--target", "device=/dev/disk/by-id/no-such-disk")
     assert code == 1
-    assert "can't be done here now: /dev/disk/by-id/no-such-disk: is no block device here" in out
+    assert "can't be done here now: /dev/disk/by-id/no-such-disk: is not a block device here" in out
     assert "overwrites: everything on /dev/disk/by-id/no-such-disk (needs --destructive)" in out
 
 
@@ -147,7 +147,7 @@ def test_everything_that_would_be_refused_is_told_at_once(fio: str, study: Path,
     assert code == 1
     assert len(refused) == 2
     assert "this fio has no ioengine 'solarisaio'" in refused[0]
-    assert "is no directory" in refused[1]
+    assert "is not a directory" in refused[1]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["study.toml"]
     large = ("--workload", "options.ioengine=psync", "--workload", "options.size=1t")
     code, out, _ = said(capsys, study, "--dry-run", *large)
@@ -199,14 +199,14 @@ def test_a_missing_program_is_said_by_the_plan_and_ends_a_run(study: Path, capsy
 
 @pytest.mark.parametrize(("args", "code", "words"), [
     (["--only", "numjobs"], 2, "--only: 'numjobs' names no level"),
-    (["--only", "threads=1"], 2, "--only: 'threads' is no factor of the study"),
+    (["--only", "threads=1"], 2, "--only: 'threads' is not a factor of the study"),
     (["--only", "numjobs=3"], 2, "--only: there is no numjobs=3; numjobs is one of 1, 4"),
     (["--variant", "plane"], 2, "--variant: no variant is called 'plane'; did you mean 'plain'"),
     (["--repetitions", "0"], 2, "0 is not in the range"),
     (["--seed", "-1"], 2, "-1 is not in the range"),
     (["--runtime", "soon"], 2, "'soon' is not a duration"),
-    (["--runtime", "0"], 2, "'0' is no time"),
-    (["--target", "path"], 2, "--target: 'path' is no key=value"),
+    (["--runtime", "0"], 2, "'0' is not a time"),
+    (["--target", "path"], 2, "--target: 'path' is not a key=value"),
     (["--target", "paht=/tmp"], 4, "target.paht: is unknown; did you mean 'path'"),
     (["--target", "kind=tape"], 4, "target.kind: unknown target 'tape'"),
     (["--format", "json"], 2, "--format is for --dry-run"),

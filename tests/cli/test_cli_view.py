@@ -115,7 +115,7 @@ def test_a_token_that_somebody_else_wrote_is_refused(trace: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(("arguments", "code", "said"), [
-    (["nothing.csv"], 2, "no such file"), (["-"], 2, "standard input"), (["t.csv", "--port", "99999"], 2, "99999 is no port"),
+    (["nothing.csv"], 2, "no such file"), (["-"], 2, "standard input"), (["t.csv", "--port", "99999"], 2, "99999 is not a port"),
     (["t.csv", "--listen", "no.such.host.invalid"], 2, "there is no host"), (["t.csv", "--metric", "io.opps"], 2, "there is no statistic"),
     (["t.csv", "--metric", "io.ops[offset]"], 2, "makes no metric"), ([], 2, "Missing argument"), (["."], 3, "not a recording"),
     (["t.csv", "--token-file", "open"], 2, "others can read"), (["t.csv", "--token-file", "short"], 2, "holds no token"),

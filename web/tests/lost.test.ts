@@ -59,7 +59,7 @@ describe("losses", () => {
 		];
 		expect(lostWords(lostIn(lost, 2, 4))).toBe("1 204 records were lost, 3 records could not be read");
 		expect(lostWords(lostIn(lost, 3, 4))).toBe("4 records were lost, 3 records could not be read");
-		expect(lostWords(lostIn(lost, 9, 10))).toBe("an unknown number of starts or completions without their other half");
+		expect(lostWords(lostIn(lost, 9, 10))).toBe("an unknown number of unmatched issue or completion events");
 		expect(lostIn(lost, 4, 9)).toEqual([]);
 	});
 
@@ -69,7 +69,7 @@ describe("losses", () => {
 		expect([of("lost"), of("damaged"), of("unpaired"), of("lost", "unpaired")]).toEqual([
 			"lost",
 			"unreadable",
-			"unpaired",
+			"unmatched",
 			"losses",
 		]);
 	});

@@ -6,7 +6,7 @@ pub type Reason = &'static str;
 /// Examples of damage that are kept.
 pub const EXAMPLES: usize = 5;
 
-/// Damaged lines, losses, and starts and completions without their other half.
+/// Damaged lines, losses, and unmatched issue and completion events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// Lines (or records) that could not be read.

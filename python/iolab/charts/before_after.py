@@ -99,7 +99,7 @@ def _marks(comparison: Comparison, others: list[str]) -> list[str]:
     said.append("blue: better, orange: worse" if better else "blue: more, orange: less")
     changes = [cell.change for cell in comparison.cells if cell.change is not None]
     if any(change.low is not None and not change.decided for change in changes):
-        said.append("~ undecided")
+        said.append("~ not significant")
     if not any(change.low is not None for change in changes):
         said.append("no interval")
     if any(words.star(cell.estimate) for cell in comparison.cells):

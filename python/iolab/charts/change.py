@@ -101,9 +101,9 @@ def _marks(comparison: Comparison, changes: list[Change]) -> list[str]:
     said = [f"{better} is better"] if better else []
     if any(one.low is not None for one in changes):
         said.append(f"band or bar: {comparison.confidence * 100:g} % interval of the change")
-        said.append("filled: decided, hollow: undecided")
+        said.append("filled: significant, hollow: not significant")
     else:
-        said.append("one repetition each: no interval, nothing decided (hollow)")
+        said.append("one repetition each: no interval, no test (hollow)")
     if comparison.noise_floor:
         said.append(f"grey: changes seen where nothing differs ({comparison.baseline} against itself)")
     if any(cell.saturated and cell.change for cell in comparison.cells):

@@ -41,7 +41,7 @@ def parse_reference(text: str) -> Reference:
     label, equals, quantity = text.rpartition("=")
     match = re.fullmatch(r"\s*([\d.]+(?:[eE][-+]?\d+)?)\s*(\S+)\s*", quantity)
     if not equals or not label.strip() or match is None:
-        raise UsageError(f"'{text}' is no reference", where="--reference", hint="write a label and a quantity: '10 GbE link=1192MiB/s'")
+        raise UsageError(f"'{text}' is not a reference", where="--reference", hint="write a label and a quantity: '10 GbE link=1192MiB/s'")
     value, base = to_base(float(match[1]), match[2])
     if base not in _AXES:
         raise UsageError(f"'{quantity.strip()}' stands on no axis", where="--reference", hint="give a throughput, a rate or a time")

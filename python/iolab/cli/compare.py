@@ -27,7 +27,7 @@ def _names(_: click.Context, __: click.Parameter, value: str | None) -> list[str
 def _number(_: click.Context, __: click.Parameter, value: float) -> float:
     # neither below a range nor above it
     if math.isnan(value):
-        raise click.BadParameter("nan is no number.")
+        raise click.BadParameter("nan is not a number.")
     return value
 
 

@@ -117,7 +117,7 @@ def _suffix(output: Path | None) -> str:
     if output is None:
         return ""
     if output.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"'{output.name}' is no kind of file that a map can be written into", where="-o",
+        raise UsageError(f"'{output.name}' is not a kind of file that a map can be written into", where="-o",
                          hint=f"end its name with {', '.join(SUFFIXES)}")
     if not output.parent.is_dir():
         raise UsageError("there is no such directory", where=output.parent)
@@ -140,7 +140,7 @@ def _view(y: Y, crop: str | None, y_range: str | None, y_scale: Literal["log", "
             raise UsageError("--crop and --y-range both say where the map ends", hint="give one of them")
         share = parse_quantity(crop, "share")
         if not 0 <= share < 1:
-            raise UsageError(f"'{crop}' is no share to leave out", where="--crop", hint="such as 0, 0.1% or 5%")
+            raise UsageError(f"'{crop}' is not a share to leave out", where="--crop", hint="such as 0, 0.1% or 5%")
     return View(scale, share, low, high, color) if crop is None else View(scale, share, low, high, color, tail=0)
 
 

@@ -30,6 +30,6 @@ def import_traces(paths: Sequence[Path], output: Path, *, kind: str | None, colu
     taken = time.monotonic() - started
     say(f"imported {ios(done.events)} into {output} in {taken:.1f} s")
     for count, words in ((done.lost, "records lost, says the tracer"), (done.damaged, "damaged lines or records left out"),
-                         (done.unpaired, "starts or completions without their other half")):
+                         (done.unpaired, "unmatched issue or completion events")):
         if count:
             say(f"note: {number(count)} {words}")

@@ -102,7 +102,7 @@ def _begun(recorder: subprocess.Popen[bytes], directory: Path, seconds: float) -
     from ..errors import RunError
     from ..recording.base.layout import is_recording
 
-    # a recording that is gone on with is there before it begins
+    # a recording that is continued is there before it begins
     before = _session(directory)
     deadline = time.monotonic() + seconds
     while recorder.poll() is None:

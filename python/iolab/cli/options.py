@@ -63,7 +63,7 @@ def seconds_of(text: str, flag: str) -> float:
     except UsageError as error:
         raise UsageError(error.message, where=flag, hint=error.hint) from None
     if seconds <= 0:
-        raise UsageError(f"'{text}' is no time", where=flag)
+        raise UsageError(f"'{text}' is not a time", where=flag)
     return seconds
 
 

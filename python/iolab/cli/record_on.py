@@ -124,7 +124,7 @@ def _devices(asked: Asked, host: Host) -> list[RecordedDevice]:
 
     for mount in asked.mounts:
         if not host.is_directory(mount):
-            raise UsageError(f"'{mount}' does not exist on host '{host.name}', or is no directory", where="--fs")
+            raise UsageError(f"'{mount}' does not exist on host '{host.name}', or is not a directory", where="--fs")
     devices = find_devices(host, asked.devices)
     if not asked.devices and "block" in asked.settings.sources:
         devices = [device for mount in asked.mounts for device in devices_behind(host, mount)]

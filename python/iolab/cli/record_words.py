@@ -33,7 +33,7 @@ def summary_lines(outcome: Outcome, directory: Path) -> list[str]:
               for name, spent in (("probe", status.probe_cpu_ns), ("recorder", status.recorder_cpu_ns))]
     lines = [f"recorded {thousands(events)} events in {seconds:.1f} s{f' ({by_source})' if len(status.events) > 1 else ''}, "
              f"{thousands(lost)} lost, {format_quantity(status.bytes, 'B', 3)} on disk{each}",
-             f"CPU, of one: {', '.join(shares)}" + (f"; the probe was lost {status.deaths} times" if status.deaths else "")]
+             f"CPU (100 % = one core): {', '.join(shares)}" + (f"; the probe was lost {status.deaths} times" if status.deaths else "")]
     return [*lines, f"iolab show {directory}; iolab heatmap {directory}"]
 
 

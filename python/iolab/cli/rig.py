@@ -25,7 +25,7 @@ class _Size(click.ParamType):  # type: ignore[type-arg]
         except UsageError as error:
             self.fail(f"{error.message}; {error.hint}", param, ctx)
         if size <= 0:
-            self.fail(f"'{value}' is no size", param, ctx)
+            self.fail(f"'{value}' is not a size", param, ctx)
         return size
 
 
@@ -89,7 +89,7 @@ def up(rig: str, name: str | None, disks: int, disk_size: int, disk_iops: int | 
     found = find_rig(rig)
     wanted = name or found.name
     if not wanted.replace("-", "").replace("_", "").replace(".", "").isalnum() or wanted.startswith("."):
-        raise UsageError(f"'{wanted}' is no name of a machine", hint="letters, digits, '-', '_' and '.'")
+        raise UsageError(f"'{wanted}' is not a name of a machine", hint="letters, digits, '-', '_' and '.'")
     state = start(found.name, wanted, Disks(disks, disk_size, disk_iops, disk_mbps * 1_000_000 if disk_mbps else None, fast_disks),
                   memory or found.recipe.default_memory, cpus, say)
     tell(f"{state.name} is up: iolab run STUDY --host rig:{state.name}")

@@ -30,7 +30,7 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
 
         try:
             if parse_fio_time(value) <= 0:
-                self.fail(f"'{value}' is no time", param, ctx)
+                self.fail(f"'{value}' is not a time", param, ctx)
         except UsageError as error:
             self.fail(f"{error.message}; {error.hint}", param, ctx)
         return str(value)

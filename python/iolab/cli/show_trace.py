@@ -107,8 +107,7 @@ def _losses(facts: Any) -> list[str]:
     if facts["losses"]:
         lines.append(f"lost      {number(facts['losses'])} record{_s(facts['losses'])}, says the tracer")
     if facts["unpaired"]:
-        lines.append(f"unpaired  {number(facts['unpaired'])} start{_s(facts['unpaired'])} or completion{_s(facts['unpaired'])} without "
-                     f"{'its' if facts['unpaired'] == 1 else 'their'} other half")
+        lines.append(f"unmatched {number(facts['unpaired'])} issue or completion event{_s(facts['unpaired'])}")
     if facts["backwards"]:
         lines.append(f"backwards {number(facts['backwards'])} event{_s(facts['backwards'])} earlier than the one before")
     if facts["damaged"]:

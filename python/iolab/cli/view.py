@@ -95,7 +95,7 @@ def _token(path: Path) -> str:
         with os.fdopen(number, "r+", encoding="utf-8") as file:
             status = os.fstat(number)
             if not stat.S_ISREG(status.st_mode):
-                raise UsageError("is no file", where=path)
+                raise UsageError("is not a file", where=path)
             if status.st_uid not in owners():
                 raise UsageError("belongs to somebody else, who may know the token", where=path, hint="name a file of your own")
             if status.st_mode & 0o077:

@@ -51,7 +51,7 @@ def parse_where(texts: Iterable[str]) -> dict[str, list[str]]:
     for text in texts:
         name, equals, levels = text.partition("=")
         if not equals or not name.strip() or not levels.strip():
-            raise UsageError(f"'{text}' is no condition", where="--where", hint="write factor=level or factor=level,level")
+            raise UsageError(f"'{text}' is not a condition", where="--where", hint="write factor=level or factor=level,level")
         found.setdefault(name.strip(), []).extend(level.strip() for level in levels.split(","))
     return found
 

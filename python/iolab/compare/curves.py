@@ -171,7 +171,7 @@ def _load(runs: Sequence[Run], asked: str | None) -> str:
         if asked not in numbers:
             raise unknown_factor(asked, runs)
         if not numbers[asked]:
-            raise UsageError(f"'{asked}' is not a load: its levels are no numbers", hint="choose a factor such as numjobs")
+            raise UsageError(f"'{asked}' is not a load: its levels are not numbers", hint="choose a factor such as numjobs")
         return asked
     varying = [name for name in names if len(numbers[name]) > 1]
     if not varying:

@@ -43,8 +43,8 @@ def records(count: int) -> str:
 def halves(count: int) -> str:
     """Starts whose completion is not there, or the reverse, as those under way when a recording begins."""
     if count == 1:
-        return "1 start or completion without its other half"
-    return f"{number(count)} starts or completions without their other half"
+        return "1 unmatched issue or completion event"
+    return f"{number(count)} unmatched issue or completion events"
 
 
 def lost(kind: LostKind, count: int) -> str:

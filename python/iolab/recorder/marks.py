@@ -30,7 +30,7 @@ def mark_of(request: Mapping[str, Any]) -> Mark:
     """The mark that a request asks for. ValueError says what of it is not what it should be."""
     facts, link, until = request.get("facts"), request.get("link"), request.get("until_ns")
     if not isinstance(facts, dict | None):
-        raise ValueError("facts is no object")
+        raise ValueError("facts is not an object")
     return Mark(
         label=_text("label", request.get("label")),
         from_ns=_time("from_ns", request.get("from_ns")),
@@ -45,13 +45,13 @@ def mark_of(request: Mapping[str, Any]) -> Mark:
 def _text(name: str, value: Any) -> str:
     """A text that every reader can take: what is no character, as a name of a file may hold, is spelt."""
     if not isinstance(value, str):
-        raise ValueError(f"{name} is no text")
+        raise ValueError(f"{name} is not text")
     return writable(value)
 
 
 def _time(name: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-        raise ValueError(f"{name} is no time in nanoseconds")
+        raise ValueError(f"{name} is not a time in nanoseconds")
     return value
 
 

@@ -305,7 +305,7 @@ class Recorder:
         span = mark_of(request)
         path = request.get("path")
         if not isinstance(path, str) or not path.startswith("/") or "\0" in path or span.until_ns is None:
-            raise ValueError("path is no absolute path, or until_ns is missing")
+            raise ValueError("path is not an absolute path, or until_ns is missing")
         return self._sink.take_in(Path(path), span.label, span.from_ns, span.until_ns)
 
     def _settle_cuts(self, *, all_of_them: bool = False) -> None:

@@ -47,7 +47,7 @@ def preload(*more: str) -> None:
 
 
 def check_directory(directory: Path) -> None:
-    """UsageError where a recording can be neither made nor gone on with."""
+    """UsageError where a recording can be neither made nor continued."""
     if directory.exists() and not directory.is_dir():
         raise UsageError("is a file, not a directory", where=directory, hint="choose another directory with -o")
     if directory.is_dir() and not is_recording(directory) and any(entry.name != LOCK for entry in directory.iterdir()):

@@ -20,7 +20,7 @@ class SizeWatch:
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory, self._clock = directory, clock
-        # what a recording that is gone on with holds isn't growth
+        # what a continued recording holds isn't growth
         self._known = sum(_sizes(str(directory)))
         self._next = 0.0
         self._under_way: Iterator[int] | None = None

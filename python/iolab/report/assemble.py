@@ -37,10 +37,10 @@ MOST_READINGS = 600_000
 """Readings of all series together, about two bytes each in the file; beyond it only sums and means are kept."""
 
 MEANINGS = {
-    Level.OK: "every gate was content",
-    Level.UNJUDGED: "published numbers, no evidence to look at",
-    Level.SUSPECT: "enters estimates, marked with its reason",
-    Level.INVALID: "enters no estimate, its partner leaves too",
+    Level.OK: "passed every gate",
+    Level.UNJUDGED: "published numbers without evidence",
+    Level.SUSPECT: "included in estimates, marked with the reason",
+    Level.INVALID: "excluded, together with its pair",
 }
 
 

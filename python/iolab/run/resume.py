@@ -79,7 +79,7 @@ def recorded_study(directory: Path, path: Path, changes: Changes | None, host: H
     """
     manifest = read_manifest(directory)
     if manifest.origin != "run" or manifest.study is None:
-        raise UsageError("holds imported results, which can't be gone on with", where=directory)
+        raise UsageError("holds imported results, which cannot be continued", where=directory)
     kept = directory / STUDY_FILE
     try:
         same = read_regular(kept) == path.read_bytes()

@@ -87,7 +87,7 @@ def parse_target(texts: Iterable[str], flag: str = "--target") -> dict[str, str]
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not all(part.strip() for part in key.split(".")):
-            raise UsageError(f"'{text}' is no key=value", where=flag, hint="such as path=/mnt/x; 'key=' takes a key out")
+            raise UsageError(f"'{text}' is not a key=value", where=flag, hint="such as path=/mnt/x; 'key=' takes a key out")
         if key.strip() in found:
             raise UsageError(f"'{key.strip()}' is given twice", where=flag)
         found[key.strip()] = value.strip()

@@ -113,7 +113,7 @@ class CellBuilder:
                 if name in self._known:
                     self._note(sweep.key, f"has no factor '{name}', which {kind}.{'.'.join(path)} mentions", "give it a level here as well")
                 else:
-                    self._report(variant, (kind, *path), f"mentions {{{name}}}, which is no factor",
+                    self._report(variant, (kind, *path), f"mentions {{{name}}}, which is not a factor",
                                  near(name, self._known) if self._known else "factors stand in [factors]; write '{{' for a brace")
             named.update(name for path, text in texts(tables[kind]) if takes_size(path[-1]) for name in names_in(text))
         for name in sweep.names:

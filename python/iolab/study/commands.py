@@ -58,7 +58,7 @@ _MANY = "a text, or a list of commands, each a text for the shell or a list with
 def _problem(given: Any) -> str | None:
     parts = given if isinstance(given, list) else [given]
     if not parts or not all(isinstance(part, str) for part in parts):
-        return "is no command"
+        return "is not a command"
     if any("\0" in part for part in parts) or not parts[0].strip():
         return "is an empty command" if not parts[0].strip() else "has a null character"
     return None
@@ -83,7 +83,7 @@ def _many(given: Any) -> tuple[Command, ...]:
     if isinstance(given, str):
         given = [given]
     if not isinstance(given, list):
-        raise problems_error([OptionProblem((), "is no list of commands", _MANY)])
+        raise problems_error([OptionProblem((), "is not a list of commands", _MANY)])
     wrong = [OptionProblem((str(place),), said, _ONE) for place, each in enumerate(given) if (said := _problem(each)) is not None]
     if wrong:
         raise problems_error(wrong)

@@ -100,7 +100,7 @@ class FactorSet(BaseModel):
             key = ("zip", str(place))
             unknown = [name for name in group if name not in self.levels]
             if unknown:
-                yield OptionProblem(key, f"names '{unknown[0]}', which is no factor of this set", near(unknown[0], list(self.levels)))
+                yield OptionProblem(key, f"names '{unknown[0]}', which is not a factor of this set", near(unknown[0], list(self.levels)))
             elif len(group) < 2 or len(set(group)) < len(group):
                 yield OptionProblem(key, "names fewer than two different factors", "the factors that go in step")
             elif seen & set(group):
@@ -114,11 +114,11 @@ class FactorSet(BaseModel):
         for place, table in enumerate(self.exclude):
             for name, levels in table.items():
                 if name not in self.levels:
-                    yield OptionProblem(("exclude", str(place), name), "is no factor of this set", near(name, list(self.levels)))
+                    yield OptionProblem(("exclude", str(place), name), "is not a factor of this set", near(name, list(self.levels)))
                     continue
                 for level in levels if isinstance(levels, list) else [levels]:
                     if not any(_same(name, level, each) for each in self.levels[name]):
-                        yield OptionProblem(("exclude", str(place), name), f"is {level!r}, which is no level of it",
+                        yield OptionProblem(("exclude", str(place), name), f"is {level!r}, which is not a level of it",
                                             f"one of {', '.join(level_text(each) for each in self.levels[name])}")
 
 
@@ -182,7 +182,7 @@ def _check_only(only: Mapping[str, Sequence[str]], combinations: Sequence[Mappin
              for name in dict.fromkeys(name for each in combinations for name in each)}
     for name, levels in only.items():
         if name not in known:
-            raise UsageError(f"'{name}' is no factor of the study", where="--only",
+            raise UsageError(f"'{name}' is not a factor of the study", where="--only",
                              hint=near(name, list(known)) if known else "it has none")
         for level in levels:
             if not any(_is_among(name, each, [level]) for each in known[name]):
@@ -191,7 +191,7 @@ def _check_only(only: Mapping[str, Sequence[str]], combinations: Sequence[Mappin
 
 def _problem(name: str, levels: list[Scalar]) -> OptionProblem | None:
     if not name.isascii() or not name.replace("-", "_").isidentifier():
-        return OptionProblem((name,), "is no name for a factor", "letters, digits, '_' and '-'")
+        return OptionProblem((name,), "is not a name for a factor", "letters, digits, '_' and '-'")
     if name in RESERVED_FACTORS | RESERVED_NAMES:
         return OptionProblem((name,), "is a word of iolab's own", f"not one of {', '.join(sorted(RESERVED_FACTORS | RESERVED_NAMES))}")
     if not levels:

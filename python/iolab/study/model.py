@@ -137,7 +137,7 @@ class StudyFile(_Table):
             raise problems_error([OptionProblem((), "has no variant", "one table per arm, such as [variants.patched]")])
         bad = [name for name in variants if not name.strip() or any(ord(char) < 32 for char in name)]
         if bad:
-            raise problems_error([OptionProblem((name,), "is no name for a variant", "a word or more") for name in bad])
+            raise problems_error([OptionProblem((name,), "is not a name for a variant", "a word or more") for name in bad])
         return variants
 
     def hooks_given(self) -> Hooks:

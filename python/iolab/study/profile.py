@@ -93,11 +93,11 @@ def profile_problems(profiling: Profiling, sets: Sequence[FactorSet], runtimes: 
     for place, table in enumerate(profiling.cells or ()):
         for name, wanted in table.items():
             if name not in levels:
-                yield OptionProblem(("cells", str(place), name), "is no factor of the study", near(name, list(levels)))
+                yield OptionProblem(("cells", str(place), name), "is not a factor of the study", near(name, list(levels)))
                 continue
             for level in wanted if isinstance(wanted, list) else [wanted]:
                 if not any(matches({name: each}, {name: level}) for each in levels[name]):
-                    yield OptionProblem(("cells", str(place), name), f"is {level!r}, which is no level of it",
+                    yield OptionProblem(("cells", str(place), name), f"is {level!r}, which is not a level of it",
                                         f"one of {', '.join(level_text(each) for each in levels[name])}")
     for runtime in sorted(set(runtimes))[:1]:
         after, seconds = profiling.span(runtime)

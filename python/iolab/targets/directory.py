@@ -183,7 +183,8 @@ class DirectoryTarget:
         return base
 
     def _refuse_missing(self, path: str) -> NoReturn:
-        raise RunError("is no directory", where=path, hint="make it first, or leave target.path out to measure under the results directory")
+        raise RunError("is not a directory", where=path,
+                       hint="make it first, or leave target.path out to measure under the results directory")
 
     def _mount_at(self, path: str) -> Mount | None:
         try:

@@ -167,7 +167,7 @@ class Disks:
             return self._scratch
         parent = self._host.resolve(options.directory)
         if not self._host.is_directory(parent):
-            raise RunError("is no directory", where=options.directory, hint="make it first, or leave target.loop.directory out")
+            raise RunError("is not a directory", where=options.directory, hint="make it first, or leave target.loop.directory out")
         path = elsewhere(parent)
         make_recorded(self._host, self._made, path)
         return path

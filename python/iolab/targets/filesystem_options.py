@@ -21,7 +21,7 @@ def _words(value: Any) -> Any:
         except ValueError as error:
             raise ValueError(f"can't be taken apart into words: {error}; close the quotes") from None
     if not isinstance(value, list | tuple) or not all(isinstance(word, str | int) and not isinstance(word, bool) for word in value):
-        raise ValueError("is no list of options; write \"-m 0 -i 512\" or [\"-m\", \"0\"]")
+        raise ValueError("is not a list of options; write \"-m 0 -i 512\" or [\"-m\", \"0\"]")
     return tuple(str(word) for word in value)
 
 

@@ -35,7 +35,7 @@ class LoopOptions(Options):
     @classmethod
     def _whole_pages(cls, size: int) -> int:
         if size % 4096:
-            raise ValueError("is no multiple of 4k")
+            raise ValueError("is not a multiple of 4k")
         return size
 
 
@@ -75,7 +75,7 @@ def make_loops(host: Host, directory: str, options: LoopOptions) -> tuple[Loop, 
 def check_loop_room(host: Host, directory: str, whole: int) -> None:
     """RunError where the files that are to be made in a directory don't fit; holes count as well, for runs fill them."""
     if not host.is_directory(directory):
-        raise RunError("is no directory", where=directory, hint="make it first, or leave target.loop.directory out")
+        raise RunError("is not a directory", where=directory, hint="make it first, or leave target.loop.directory out")
     free = host.free_bytes(directory)
     if free < whole:
         raise RunError(f"loop files of {format_quantity(whole, 'B', 3)} are asked for, {format_quantity(free, 'B', 3)} is free",

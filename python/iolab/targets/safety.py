@@ -44,7 +44,7 @@ def find_device(host: Host, named: str) -> Device:
     node = host.resolve(named)
     name = node.removeprefix("/dev/").replace("/", "!")
     if not node.startswith("/dev/") or not host.is_directory(f"/sys/class/block/{name}"):
-        raise RunError("is no block device here", where=named, hint="'lsblk' lists them, /dev/disk/by-id has their stable names")
+        raise RunError("is not a block device here", where=named, hint="'lsblk' lists them, /dev/disk/by-id has their stable names")
     return Device(named, node, name)
 
 
@@ -77,7 +77,7 @@ def check_name(host: Host, device: Device) -> None:
     hint = _stable_name_hint(host, device)
     if parts[:3] == ["", "dev", "disk"] and len(parts) > 3 and parts[3] in _ERASED:
         raise RunError("is named by what is on it, which the study erases", where=device.named, hint=hint)
-    raise RunError("is no stable name: it may be another device after the next boot", where=device.named, hint=hint)
+    raise RunError("is not a stable name: it may be another device after the next boot", where=device.named, hint=hint)
 
 
 def check_unused(host: Host, devices: Sequence[Device], results: str) -> None:

@@ -60,7 +60,7 @@ def parse_layout(text: str) -> Layout:
     for part in text.split("+"):
         match = _GROUP.fullmatch(part.strip())
         if match is None:
-            raise ValueError(f"'{part.strip()}' is no layout; {FORM}")
+            raise ValueError(f"'{part.strip()}' is not a layout; {FORM}")
         kind = "raidz1" if match[2] == "raidz" else match[2]
         group = Group(match[1] or "", kind, int(match[3]), int(match[4] or 1))
         if group.width < _LEAST[kind] or group.count < 1:

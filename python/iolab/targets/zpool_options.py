@@ -20,7 +20,7 @@ def _layout(value: Any) -> Any:
         parse_layout(value)
         return value
     if not isinstance(value, list | tuple) or not value or not all(isinstance(word, str) and word for word in value):
-        raise ValueError(f"is no layout; {FORM}")
+        raise ValueError(f"is not a layout; {FORM}")
     if any(word.startswith("-") for word in value):
         raise ValueError("has an option of zpool create in it; pool = {...} and properties = {...} are for these")
     if not any(word.startswith("/dev/") for word in value):
@@ -40,11 +40,11 @@ def _devices(value: Any) -> Any:
 def _settings(value: Any) -> Any:
     """Names to texts: TOML's numbers and truths as ZFS writes them."""
     if not isinstance(value, dict):
-        raise ValueError("is no table; write { name = \"value\" }")
+        raise ValueError("is not a table; write { name = \"value\" }")
     found = {}
     for name, one in value.items():
         if not re.fullmatch(_WORD, str(name)):
-            raise ValueError(f"'{name}' is no name of a property")
+            raise ValueError(f"'{name}' is not a name of a property")
         if isinstance(one, bool):
             one = "on" if one else "off"
         if not isinstance(one, str | int | float) or not str(one) or any(ord(char) < 32 for char in str(one)):
@@ -102,7 +102,7 @@ class ZpoolOptions(Options):
             return None
         time, _, lanes = delay.partition(":")
         if parse_fio_time(time) < 0.001 or (lanes and not lanes.isdecimal()):
-            raise ValueError("is no delay; write a time of 1ms and more, with :N for N I/Os at a time: \"10ms\", \"10ms:4\"")
+            raise ValueError("is not a delay; write a time of 1ms and more, with :N for N I/Os at a time: \"10ms\", \"10ms:4\"")
         return delay
 
     @model_validator(mode="after")

@@ -51,7 +51,7 @@ class FilesOptions(Options):
     def _whole(self) -> FilesOptions:
         found = []
         if self.files % self.jobs:
-            found.append(OptionProblem(("parallel",), f"is {self.parallel}, and {self.files} files are no multiple of it",
+            found.append(OptionProblem(("parallel",), f"is {self.parallel}, and {self.files} files are not a multiple of it",
                                        "each job takes as many files as the others"))
         if self.size % self.block:
             found.append(OptionProblem(("size",), f"is {self.size} bytes, no multiple of bs, {self.bs} bytes", "files of whole blocks"))

@@ -45,7 +45,7 @@ def read_job_file(text: str) -> tuple[tuple[Section, ...], list[OptionProblem]]:
         if bare.startswith("["):
             header = _HEADER.fullmatch(bare)
             if header is None:
-                problem(number, f"'{bare}' is no section's head", "write [name]")
+                problem(number, f"'{bare}' is not a section's head", "write [name]")
                 current = {}
             elif header[1] == "global":
                 current = common
@@ -62,7 +62,7 @@ def read_job_file(text: str) -> tuple[tuple[Section, ...], list[OptionProblem]]:
             current = {}
         name, equals, value = (part.strip() for part in bare.partition("="))
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
-            problem(number, f"'{bare}' is no option", "write name or name=value")
+            problem(number, f"'{bare}' is not an option", "write name or name=value")
         elif _VARIABLE.search(value):
             problem(number, f"{name} is taken from the environment: {value}", "write the value, or set it in workload.options")
         elif equals and not value:

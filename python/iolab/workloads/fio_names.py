@@ -96,9 +96,9 @@ OBSOLETE = {
     "percentage_sequential": "fio knows it no longer; write percentage_random",
     "lockfile_batch": _NO_EFFECT,
     "cpumode": _NO_EFFECT,
-    "minimal": "it is no option of a job: the form of the output is iolab's",
-    "output": "it is no option of a job: iolab keeps the output with the run",
-    "output-format": "it is no option of a job: the form of the output is iolab's",
+    "minimal": "it is not an option of a job: the form of the output is iolab's",
+    "output": "it is not an option of a job: iolab keeps the output with the run",
+    "output-format": "it is not an option of a job: the form of the output is iolab's",
 }
 """Options of fio 1 and 2, and of its command line, that fio 3 refuses in a job; taken out with a note, so that old studies run."""
 

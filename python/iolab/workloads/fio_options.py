@@ -111,7 +111,7 @@ def _name_problem(name: str) -> OptionProblem | None:
     if name in RESERVED:
         return OptionProblem((name,), "can't be set here", RESERVED[name])
     if not name.replace("_", "").replace("-", "").isalnum() or not name.isascii():
-        return OptionProblem((name,), "is no fio option", "names have letters, digits, '_' and '-'")
+        return OptionProblem((name,), "is not a fio option", "names have letters, digits, '_' and '-'")
     return None
 
 

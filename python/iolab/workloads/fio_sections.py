@@ -180,5 +180,5 @@ def _section_problems(name: str, merged: Mapping[str, Scalar], own: Mapping[str,
         found.append(OptionProblem(("options", "size"), where, "a size is required, such as size = \"1g\": the room each job may use; "
                                                                "\"100%\" of a device"))
     if re.search(r"[\x00-\x1f\[\]]", name):
-        found.append(OptionProblem((KEY,), f"{name!r} is no name for a section", "plain words"))
+        found.append(OptionProblem((KEY,), f"{name!r} is not a name for a section", "plain words"))
     return found

@@ -116,12 +116,12 @@ def _problems(asked: StepOptions, sections: Sequence[Section], runtime: float | 
                   for name in taken.get(factor, (factor,)) if name in section.options]
     counted = factor in ("numjobs", DEVICES)
     if counted and not all(type(level) is int and level > 0 for level in levels):
-        found.append(OptionProblem(("steps", "levels"), f"{levels} are no numbers of {'jobs' if factor == 'numjobs' else 'devices'}",
+        found.append(OptionProblem(("steps", "levels"), f"{levels} are not numbers of {'jobs' if factor == 'numjobs' else 'devices'}",
                                    "whole numbers from 1"))
     elif factor == DEVICES and not _ascending(levels):
         found.append(OptionProblem(("steps", "levels"), f"{levels} don't ascend", "devices are added, never taken away"))
     if factor == "compressibility" and not all(isinstance(level, int | float) and 0 <= level <= 100 for level in levels):
-        found.append(OptionProblem(("steps", "levels"), f"{levels} are no shares", "per cent, 0 to 100"))
+        found.append(OptionProblem(("steps", "levels"), f"{levels} are not shares", "per cent, 0 to 100"))
     return found
 
 

@@ -140,7 +140,7 @@ def _plain(body: bytes, kind: int, width: int, height: int, most: int) -> list[l
     if len(words) < width * height:
         raise ValueError("is cut off")
     if not all(word.isdigit() for word in words[:width * height]):
-        raise ValueError("is damaged: a shade is no number")
+        raise ValueError("is damaged: a shade is not a number")
     values = [int(word[:9]) for word in words[:width * height]]
     dark = [value == 1 if kind == 1 else 2 * value < most for value in values]
     return [dark[width * row:width * (row + 1)] for row in range(height)]

@@ -89,7 +89,7 @@ def canvas_of(data: Mapping[str, Any]) -> Canvas:
         rows = tuple(str(row) for row in data["rows"])
         kind = data["map"]
     except (KeyError, TypeError) as error:
-        raise ValueError(f"is no picture: {error}") from None
+        raise ValueError(f"is not a picture: {error}") from None
     if kind not in ("offset", "size", "latency") or not 0 <= numbers[0] < numbers[1] < math.inf or not numbers[3] > 0:
-        raise ValueError("is no picture: its place makes no sense")
+        raise ValueError("is not a picture: its place makes no sense")
     return Canvas(kind, Bitmap(rows), *numbers)

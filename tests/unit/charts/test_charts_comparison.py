@@ -157,7 +157,7 @@ def test_change_over_threads_is_the_published_one() -> None:
     assert low <= -4.55
     assert high >= 139.51
     assert all(row["hollow"] for row in rows(chart, "point"))
-    assert "nothing decided" in chart.caption
+    assert "no interval, no test" in chart.caption
     written = {(row["disks"], row["numjobs"]): float(row["change"]) for row in numbers(chart)}
     assert 100 * written[("1", "2")] == pytest.approx(88.962492, abs=1e-6)
 
@@ -237,13 +237,13 @@ def test_colour_follows_the_better_direction(metric: str, sign: int) -> None:
     assert row["score"] == pytest.approx(sign * math.log2(1.5), abs=1e-4)
 
 
-def test_before_after_says_what_is_undecided_or_suspect() -> None:
+def test_before_after_says_what_is_not_significant_or_suspect() -> None:
     values = {("a", (), (1,), ()): [100.0, 130.0], ("b", (), (1,), ()): [120.0, 104.0]}
     chart = before_after(comparison("write.iops", values, levels={("b", (), (1,), ()): Level.SUSPECT}))
     row, = chart.spec["datasets"]["rows"]
     assert row["line2"].endswith("~")
     assert row["line1"].endswith("*")
-    assert "~ undecided" in chart.caption
+    assert "~ not significant" in chart.caption
     assert "* suspect" in chart.caption.lower()
 
 

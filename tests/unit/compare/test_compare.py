@@ -54,7 +54,7 @@ def test_a_real_change_is_found_with_its_interval() -> None:
     assert summary.change.value == pytest.approx(0.2, abs=0.03)
 
 
-def test_no_change_stays_undecided_and_says_what_is_excluded() -> None:
+def test_a_change_that_is_not_significant_says_what_is_ruled_out() -> None:
     comparison = compare(study(change=1.0), "write.iops")
     for cell in comparison.cells:
         if cell.variant == "project":
@@ -64,7 +64,7 @@ def test_no_change_stays_undecided_and_says_what_is_excluded() -> None:
             assert 0 < cell.change.excluded < 0.1
             assert cell.change.blocks_needed is None or cell.change.blocks_needed > 6
     text = registry.load("renderer", "text")().render(comparison)
-    assert "either way is excluded" in text
+    assert " is ruled out" in text
     assert "~" in text
 
 
@@ -240,7 +240,7 @@ def test_what_is_not_there_is_said_in_one_line(kwargs: dict[str, object], messag
 
 @pytest.mark.parametrize("text", ["media", "=hdd", "media=", ""])
 def test_conditions_must_be_conditions(text: str) -> None:
-    with pytest.raises(UsageError, match="is no condition"):
+    with pytest.raises(UsageError, match="is not a condition"):
         parse_where([text])
 
 
@@ -308,6 +308,6 @@ def test_what_holds_for_one_metric_of_a_matrix_bears_its_name() -> None:
         slow = Observation("write.lat.mean", 0.001 * math.exp(rng.normal(0, 0.3)), "s", "fio.json", "")
         runs.append(dataclasses.replace(each, observations={**each.observations, slow.metric: slow}))
     lines = render_matrix(compare(runs, "write.iops"), compare(runs, "write.lat.mean"), "text").splitlines()
-    assert [line.partition(" from ")[0] for line in lines if "typical cell" in line] == [
-        "write.iops: a typical cell would show a change", "write.lat.mean: a typical cell would show a change"]
+    assert [line.partition(": about ")[0] for line in lines if "minimum detectable" in line] == [
+        "write.iops: minimum detectable change", "write.lat.mean: minimum detectable change"]
     assert lines.count("note: 4 blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)") == 1

@@ -126,7 +126,7 @@ def test_no_io_is_lost_between_readings(steps: list[tuple[int, int, int]]) -> No
 
 @pytest.mark.parametrize(("text", "words"), [
     ("", "file is empty"),
-    ("something else\n", "is no header of this log"),
+    ("something else\n", "is not a header of this log"),
     ("# iolab diskstats 2\n@ 1 2\n", "log of a newer kind"),
     (HEADER + "\n", "no whole reading"),
     (HEADER + "\n@ 1 2\n", "no whole reading"),

@@ -56,7 +56,7 @@ def test_a_file_of_fio_3_33_has_jobs_rates_latencies_percentiles_and_bins() -> N
         assert sum(clat.bins.values()) == clat.count == write.ios
         assert clat.percentiles[99.0] == pytest.approx(raw["write"]["clat_ns"]["percentile"]["99.000000"] * 1e-9)
         assert got.system_cpu == pytest.approx(raw["sys_cpu"] / 100)
-        assert "slat" not in write.latencies, "psync has no submission step: all zeros are no latency"
+        assert "slat" not in write.latencies, "psync has no submission step: all zeros are not latency"
         assert "trim" not in got.directions
 
 
@@ -172,7 +172,7 @@ def test_values_that_are_no_number_are_absent_and_the_rest_is_read() -> None:
     result = read(text.encode())
     write = result.jobs[0].directions["write"]
     assert set(write.latencies) == {"clat"}
-    assert any("no number" in note for note in result.assumptions)
+    assert any("not numbers" in note for note in result.assumptions)
     infinite = read(json.dumps(output(job(write=written()))).replace('"iops": 100.0', '"iops": inf').encode())
     assert infinite.jobs[0].directions["write"].iops == pytest.approx(100.0)
 
@@ -223,7 +223,7 @@ def test_an_error_in_one_job_and_failed_ios_are_told() -> None:
     (b" \n\n", "file is empty"),
     (b"fio: failed to open /x\n", "no JSON in the file"),
     (b'{"a": 1}', "neither 'jobs' nor 'client_stats'"),
-    (b'{"jobs": [3]}', "no object"),
+    (b'{"jobs": [3]}', "not an object"),
     (b'{\n"fio version": "fio-3.33",\n"jobs": [\n', "JSON ends at line 3"),
     (b'{\n"fio version": "fio-3.33",\n"jobs": [}\n]}', "fio.json:3: the JSON is damaged"),
     (b"[" * 100_000, "no JSON"),

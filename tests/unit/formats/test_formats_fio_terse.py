@@ -104,7 +104,7 @@ def test_text_before_the_lines_is_kept() -> None:
     ("hello\n", "no terse line"),
     (line(3, block(8, 1, 1000, 3), block(0, 0, 0, 3))[:200], "t:1: terse line cut short"),
     (line(3, block(8, 1, 1000, 3), block(0, 0, 0, 3)).replace(";8;", ";x;", 1), "t:1: terse line damaged"),
-    (line(3, block(8, 1, 1000, 3), block(0, 0, 0, 3)).replace("45.5", "nan"), "is no number"),
+    (line(3, block(8, 1, 1000, 3), block(0, 0, 0, 3)).replace("45.5", "nan"), "is not a number"),
     (line(3, *[block(8, 1, 1000, 3)] * 5), "cut short or damaged"),
     ("3;fio-3.33;\n", "cut short"),
 ])

@@ -170,7 +170,7 @@ def test_odd_lines_are_listed_or_the_file_refused(kind: str, lines: list[str]) -
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("text", "words"), [
-    ("", "file is empty"), ("something else\n", "is no header of this log"), ("# iolab {kind} 2\n@ 1 2\n", "log of a newer kind"),
+    ("", "file is empty"), ("something else\n", "is not a header of this log"), ("# iolab {kind} 2\n@ 1 2\n", "log of a newer kind"),
     ("# iolab {kind} 1\n", "no whole reading"), ("# iolab {kind} 1\n@ 1 2\n", "no whole reading"),
 ])
 def test_a_log_without_readings_says_why(kind: str, text: str, words: str) -> None:

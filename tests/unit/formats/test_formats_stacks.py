@@ -81,7 +81,7 @@ def test_folded_stacks_are_added_up_and_written_again() -> None:
 def test_a_folded_line_without_a_count_is_counted_as_damaged() -> None:
     found = table(FOLDED + "fio;read_[k]\nfio;;x 3\n")
     assert (found.samples, found.damaged) == (17, 2)
-    assert found.first_damaged == (4, "'fio;read_[k]' is no stack with a count")
+    assert found.first_damaged == (4, "'fio;read_[k]' is not a stack with a count")
 
 
 @pytest.mark.parametrize(("name", "text"), [("folded", "fio;a\n"), ("perf-script", "hello\n"), ("folded", "")])

@@ -204,7 +204,7 @@ def test_what_the_disk_refuses_is_answered_and_recording_goes_on(tmp_path: Path)
 @pytest.mark.parametrize("field", ["from_ns", "until_ns"])
 def test_a_time_that_is_none_is_answered(field: str, value: Any, tmp_path: Path) -> None:
     answers, sink, clock = conversation(tmp_path, {"word": "mark", "label": "x", "from_ns": 1, "until_ns": 2, field: value})
-    assert answers[0]["error"] == f"not understood: {field} is no time in nanoseconds"
+    assert answers[0]["error"] == f"not understood: {field} is not a time in nanoseconds"
     assert (sink.marks, sink.rows) == ([], 80)
     assert clock.monotonic() >= 8
 

@@ -26,7 +26,7 @@ def test_conditions(texts: list[str], where: dict[str, list[str]]) -> None:
 
 
 @pytest.mark.parametrize(("text", "words"), [
-    ("write", "is no condition"), ("planet=mars", "there is no dimension 'planet'; there are op, device"), ("op>read", "is a name"),
+    ("write", "is not a condition"), ("planet=mars", "there is no dimension 'planet'; there are op, device"), ("op>read", "is a name"),
     ("latency>=10", "has no unit"), ("latency>=10KiB", "is a size, not a time"), ("size=1ms", "is a time, not a size"),
     ("op=", "names no value"), ("latency=10ms..1ms", "is empty"), ("size>=-5", "negative"),
 ])

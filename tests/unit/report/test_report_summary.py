@@ -36,22 +36,22 @@ def everything(runs: Sequence[Run], *metrics: str) -> str:
 
 def test_a_real_change_is_told_with_counts_mean_and_interval() -> None:
     text = told(sweep(1.5))
-    assert text.startswith("IOPS, writes: rose in 3 of 3 cells; geometric mean +")
+    assert text.startswith("IOPS, writes: significantly higher in 3 of 3 cells; geometric mean +")
     assert "% [+" in text
-    assert "undecided" not in text
+    assert "not significant" not in text
 
 
 def test_a_fall_is_told_as_a_fall_and_judged_by_the_metrics_direction() -> None:
     runs = sweep(1.5)
     latency = against_baseline(compare(runs, "write.lat.mean"), "project")[0]
-    assert "fell in 3 of 3 cells" in latency.text
+    assert "significantly lower in 3 of 3 cells" in latency.text
     assert latency.tone == "better"
     assert against_baseline(compare(sweep(0.7), "write.iops"), "project")[0].tone == "worse"
 
 
 def test_no_change_is_not_told_as_a_change() -> None:
     sentence = against_baseline(compare(sweep(1.0, noise=0.02), "write.iops"), "project")[0]
-    assert "no decided change in any of 3 cells" in sentence.text
+    assert "no significant change (3 cells)" in sentence.text
     assert sentence.tone == "plain"
 
 
@@ -86,7 +86,7 @@ def test_tables_are_told_one_by_one() -> None:
         "project",
     )
     assert [sentence.under for sentence in sentences] == [False, True, True]
-    assert plain(sentences[1].text).startswith("media hdd: rose in 3 of 3 cells")
+    assert plain(sentences[1].text).startswith("media hdd: significantly higher in 3 of 3 cells")
 
 
 def test_every_variant_gets_its_own_part() -> None:

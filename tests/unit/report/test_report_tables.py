@@ -7,7 +7,8 @@ from report_data import HandMade, invalid, run, suspect, sweep
 from iolab.compare.compare import compare
 from iolab.compare.model import Change
 from iolab.report.sections import environment
-from iolab.report.sections.tables import change_tone, outcome_cell, probability_text, tables
+from iolab.report.sections.tables import change_tone, outcome_cell, tables
+from iolab.report.words.phrases import probability_text
 
 
 def places(runs: list) -> dict[str, int]:

@@ -104,7 +104,7 @@ def test_trees_of_two_shapes_are_compared_cell_by_cell(tmp_path: Path) -> None:
     cells = [{tuple(sorted(run.factors.items())) for run in results.runs if run.variant == variant} for variant in ("old", "new")]
     assert cells[0] < cells[1]
     assert any(note == "numjobs of 4 runs is taken from fio's options: the path doesn't name it" for note in found.notes)
-    assert any("folder2 is no factor" in note for note in found.notes)
+    assert any("folder2 is not a factor" in note for note in found.notes)
     _, again = _import(tree, tmp_path / "again", found.layouts)
     assert _runs(again) == _runs(results)
 
@@ -339,7 +339,7 @@ def test_files_of_equal_names_are_told_apart(tmp_path: Path) -> None:
     import_files(files, tmp_path / "out")
     assert Results(tmp_path / "out").manifest.variants == ["x-one-fio", "y-one-fio", "y-one-fio (2)"]
     (tmp_path / "notes.txt").write_text("hello\n")
-    with pytest.raises(FormatError, match="is no fio result"):
+    with pytest.raises(FormatError, match="is not a fio result"):
         import_files([files[0], tmp_path / "notes.txt"], tmp_path / "more")
     with pytest.raises(ResultsError):
         import_files(files, tmp_path / "out")

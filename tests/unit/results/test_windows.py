@@ -147,7 +147,7 @@ def test_a_window_of_less_than_two_seconds_is_left_out(tmp_path: Path) -> None:
 def test_damaged_marks_are_an_error_of_the_file_and_cost_the_run_its_windows(tmp_path: Path, damage: str) -> None:
     run = marked(tmp_path, 1, [at(5, "x")])
     (run.evidence / FILE).write_text(damage)
-    with pytest.raises(FormatError, match=r"marks\.jsonl:1: is no mark"):
+    with pytest.raises(FormatError, match=r"marks\.jsonl:1: is not a mark"):
         read_marks(run.evidence)
     assert window_runs([run], falling) == []
 

@@ -156,7 +156,7 @@ def test_one_recording_holds_what_the_recorder_and_fio_saw(recordings: Path, rec
         gaps = [(loss["from_ns"], loss["until_ns"]) for loss in recording.losses() if loss["source"] == "fio"]
         assert gaps[0][0] == T0
         told = {(each.from_ns // SECOND, each.until_ns // SECOND) for each in recording.unrecorded() if each.source == "fio"}
-        assert (T0 // SECOND, T0 // SECOND + 3) in told, "between the runs fio tells nothing, which is no zero"
+        assert (T0 // SECOND, T0 // SECOND + 3) in told, "between the runs fio tells nothing, which is not a zero"
         assert (T0 // SECOND + 7, T0 // SECOND + 20) in told
         if recorder.is_recording:
             recorder.writer.close()

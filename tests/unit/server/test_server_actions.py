@@ -88,8 +88,9 @@ def test_whatever_the_name_only_files_of_the_shelf_are_touched(name: str) -> Non
 
 
 @pytest.mark.parametrize(("body", "status", "said"), [
-    (b"", 400, "that is no Worksheet"), (b"{", 400, "that is no Worksheet"), (b"\xff\xfe", 400, "that is no Worksheet"),
-    (b"[" * 100_000, 400, "that is no Worksheet"), (json.dumps(sheet("two")).encode(), 400, "another name"),
+    (b"", 400, "that is not a valid Worksheet"), (b"{", 400, "that is not a valid Worksheet"),
+    (b"\xff\xfe", 400, "that is not a valid Worksheet"),
+    (b"[" * 100_000, 400, "that is not a valid Worksheet"), (json.dumps(sheet("two")).encode(), 400, "another name"),
     (json.dumps(sheet(extra=1)).encode(), 400, "extra"), (json.dumps(sheet(schema=2)).encode(), 400, "schema"),
     (json.dumps(sheet(time={"live": -1})).encode(), 400, "time"), (json.dumps(sheet(time={"live": 1e400})).encode(), 400, "time"),
     (json.dumps(sheet(time={"from": 5, "until": 5})).encode(), 400, "time"), (json.dumps(sheet(graphs=[{}])).encode(), 400, "graphs"),

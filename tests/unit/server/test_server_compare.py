@@ -170,7 +170,7 @@ def test_keys_beyond_those_asked_for_are_counted(store: Store) -> None:
 def test_changes_that_can_not_be_asked(words: dict[str, str], said: str, store: Store) -> None:
     with pytest.raises(UsageError, match=said):
         compared(store, {**REC, **RANGES, "statistic": "io.ops", **words})
-    with pytest.raises(UsageError, match="no number"):
+    with pytest.raises(UsageError, match="not a number"):
         changes(store, {**REC, **RANGES, "statistic": "io.ops[latency]"})
 
 

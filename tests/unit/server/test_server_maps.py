@@ -176,7 +176,7 @@ def test_what_was_not_recorded_is_not_compared(torn: Store) -> None:
 
 @pytest.mark.parametrize(("words", "said"), [
     ({"other_to": "9s"}, "differ in length"), ({"from": "3s"}, "empty"), ({"statistic": "io.ops"}, "two maps"),
-    ({"interval": "1ns"}, "columns"), ({"interval": "whole"}, "no interval"), ({"other_from": "yesterday"}, "no moment")])
+    ({"interval": "1ns"}, "columns"), ({"interval": "whole"}, "no interval"), ({"other_from": "yesterday"}, "not a moment")])
 def test_differences_that_can_not_be_asked(words: dict[str, str], said: str, store: Store) -> None:
     asks = {**MAP, "from": "1s", "to": "3s", "other_from": "4s", "other_to": "6s", **words}
     with pytest.raises(UsageError, match=said):

@@ -33,16 +33,16 @@ CONFIG = {"checks": {"negative_data_rejection": {"expected-statuses": [*sorted(R
 """A request that meets the schema may be refused with 400 for a reason that the document gives: see `is_refused_with_reason`."""
 REASONS = {
     "recording": "^which recording is not said$",
-    "statistic": "has no |is due|names no field|there is no (statistic|dimension|map)|can't be|comes of counters|^a map is no|^a value is",
+    "statistic": "has no |is due|names no field|there is no (statistic|dimension|map)|can't be|comes of counters|^a map is not|^a value is",
     "source": "^holds no (events|counters)|comes of counters, and a trace has none$|^nothing answers",
-    "from": "is no moment|is a clock's time", "to": "^the span of time is empty$", "other_from": "^the two ranges differ in length$",
+    "from": "is not a moment|is a clock's time", "to": "^the span of time is empty$", "other_from": "^the two ranges differ in length$",
     "interval": "columns|numbers, and|is no interval of this|at least 1 ns|longer than nothing|hundred years",
     "drawn": "percentiles",
-    "low": "is a (time|size), not|is no (unit|time|size)|unknown unit|has no unit|range .*is empty|is no whole number of",
+    "low": "is a (time|size), not|is not a (unit|time|size)|unknown unit|has no unit|range .*is empty|is not a whole number of",
     "by": "^a map can't be told apart by|^there is no .* '",
     "whole numbers": r"Input should be (a valid integer|\d)",
     "span": "begins before it ends$", "name": "has another name than the path$",
-    "alert": "^an alert looks at one number|is no time of day|is no day, in|^there is no command",
+    "alert": "^an alert looks at one number|is not a time of day|is not a day, in|^there is no command",
     "change": "is kept already$|is not kept$|lies in the future|the most that", "kept": "^of a trace nothing is kept$|^was imported",
     "share": "^the answers (have|take) more than"}
 """The words in which each of `REFUSALS` is told."""
@@ -52,8 +52,9 @@ KNOWN = {"recording": ["rec", "t.csv"], "statistic": ["io.ops", "io.bytes[op]", 
          "source": ["block", "csv"]}
 """What is there, so that answers are held to the document as well as refusals."""
 UNDERSTOOD = {"from": ["0", " 30s ", "-10m", "- 1.5h", "12:00:05", "9:30", "2026-03-01T12:00:05.25+01:00", "20260301T1200",
-                       "1700000000000000000", "2d", "3 min"],
-              "to": ["-1d", "5us", "5µs"], "interval": ["whole", "10 ms", "1m", "1.5h", "2d"], "low": ["8KiB", "0", "1.5ms", "3µs"],
+                       "1700000000000000000", "2d", "3 min", "1h30m", "-1m 30s"],
+              "to": ["-1d", "5us", "5µs"], "interval": ["whole", "10 ms", "1m", "1.5h", "2d", "1m30s"],
+              "low": ["8KiB", "0", "1.5ms", "3µs"],
               "statistic": ["io.ops [latency]", "io.ops[op=read] [ offset ] ", "cpu.utilization[mode!=idle]", 'io.ops[file="a]"]']}
 """Words that are understood, whatever is there."""
 OF_MAPS = ("who", "layers")

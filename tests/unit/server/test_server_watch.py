@@ -294,9 +294,9 @@ def test_a_command_that_fails_is_in_the_log(words: tuple[str, ...], said_of_it: 
 @pytest.mark.parametrize(("changes", "status", "words"), [
     ({"statistic": "io.opps"}, 400, "there is no statistic"), ({"statistic": "io.ops[latency]"}, 400, "one number over time"),
     ({"statistic": "io.ops[op]"}, 400, "one number over time"), ({"recording": "../x"}, 404, "there is no recording"),
-    ({"recording": ""}, 400, "which recording"), ({"only_during": "always"}, 400, "no time of day"),
+    ({"recording": ""}, 400, "which recording"), ({"only_during": "always"}, 400, "not a time of day"),
     ({"actions": [{"do": "command", "name": "sh"}]}, 400, "there is no command 'sh'"),
-    ({"actions": [{"do": "shell", "name": "sh"}]}, 400, "that is no Alert"), ({"name": "other"}, 400, "another name"),
+    ({"actions": [{"do": "shell", "name": "sh"}]}, 400, "that is not a valid Alert"), ({"name": "other"}, 400, "another name"),
     ({"name": "log"}, 400, "the path of the log"),
     ({"actions": [{"do": "record", "statistic": "io.opps", "minutes": 1}]}, 400, "there is no statistic"),
     ({"exceeds": None}, 400, "either exceeds")])

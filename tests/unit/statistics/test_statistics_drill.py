@@ -51,7 +51,7 @@ def test_what_comes_next() -> None:
 
 @pytest.mark.parametrize(("statistic", "value", "says"), [
     ("io.utilization[utilization]", "5", "can't be narrowed"), ("io.ops", "x", "there is none"),
-    ("io.ops[op]", "wirte", "there is no op 'wirte'"), ("io.ops[latency]", "fast", "latency: 'fast' is no time"),
+    ("io.ops[op]", "wirte", "there is no op 'wirte'"), ("io.ops[latency]", "fast", "latency: 'fast' is not a time"),
     ("cpu.utilization[mode]", "x", "there is no mode 'x'"),
 ])
 def test_what_is_no_value(statistic: str, value: str, says: str) -> None:
@@ -61,7 +61,7 @@ def test_what_is_no_value(statistic: str, value: str, says: str) -> None:
 
 
 def test_a_range_of_a_name_is_refused() -> None:
-    with pytest.raises(UsageError, match="a range is no op"):
+    with pytest.raises(UsageError, match="a range is not a value of op"):
         drill.narrowed(parse("io.ops[op]"), Between(1, 2))
 
 

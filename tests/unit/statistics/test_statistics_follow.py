@@ -116,7 +116,7 @@ def test_what_was_lost_is_told_by_kind(tmp_path: Path) -> None:
     pieces = list(follower.pieces())
     lines = [line.partition("  ! ")[2] for line in written(iter(pieces), parse("io.ops"), "text", None)]
     assert lines == ["", "1 204 records were lost, an unknown number of records could not be read",
-                     "1 start or completion without its other half", ""]
+                     "1 unmatched issue or completion event", ""]
     told = [json.loads(line) for line in written(iter(pieces), parse("io.ops"), "json", None)]
     assert [each["lost"] for each in told] == [0, 1204, 1, 0]
     assert [each["losses"] for each in told] == [{}, {"lost": 1204, "damaged": 0}, {"unpaired": 1}, {}]

@@ -16,17 +16,17 @@ from support.recordings import SECOND, START, events
 
 
 @pytest.mark.parametrize(("losses", "words"), [
-    ([("unpaired", 1, 0)], "1 start or completion without its other half: in 1 column"),
-    ([("unpaired", 2, 0), ("unpaired", 1, 2)], "3 starts or completions without their other half: in 2 columns"),
+    ([("unpaired", 1, 0)], "1 unmatched issue or completion event: in 1 column"),
+    ([("unpaired", 2, 0), ("unpaired", 1, 2)], "3 unmatched issue or completion events: in 2 columns"),
     ([("overrun", 1, 1)], "1 record was lost: in 1 column"),
     ([("overrun", 1, 1), ("missed", 1200, 1), ("damaged", 1, 2), ("unpaired", 1, 0)],
-     "1 201 records were lost, 1 record could not be read, 1 start or completion without its other half: in 3 columns in all"),
+     "1 201 records were lost, 1 record could not be read, 1 unmatched issue or completion event: in 3 columns in all"),
     ([("overrun", None, 1)], "an unknown number of records were lost: in 1 column"),
     ([("overrun", None, 1), ("unpaired", 3, 0)],
-     "an unknown number of records were lost, 3 starts or completions without their other half: in 2 columns in all"),
+     "an unknown number of records were lost, 3 unmatched issue or completion events: in 2 columns in all"),
     ([("overrun", None, 1), ("missed", 1, 2)], "1 record was lost (and an unknown number more): in 2 columns"),
     ([("damaged", None, 1), ("unpaired", None, 1)],
-     "an unknown number of records could not be read, an unknown number of starts or completions without their other half: "
+     "an unknown number of records could not be read, an unknown number of unmatched issue or completion events: "
      "in 1 column in all"),
     ([("unknown-name", 7, 1)], ""),
 ])
@@ -49,5 +49,5 @@ def test_words_by_kind(tmp_path: Path, losses: list[tuple[str, int | None, int]]
     assert said == ([words] if words else [])
     assert run(["heatmap", str(tmp_path / "r")]) == 0
     out = capsys.readouterr().out
-    assert ("1 start or completion without its" in out) == (found.losses.unpaired == 1)
+    assert ("1 unmatched issue or completion event" in out) == (found.losses.unpaired == 1)
     assert ("lost 1 record " in out.replace("\n", " ")) == (found.losses.lost == 1)

@@ -212,7 +212,7 @@ def test_the_source_is_chosen_and_told(tmp_path: Path) -> None:
     recording = Recording(tmp_path / "r")
     totals = {name: query(recording, name).total for name in ("io.ops", "file.ops", "app.ops")}  # type: ignore[union-attr]
     assert totals == {"io.ops": 10, "file.ops": 20, "app.ops": 30}
-    assert query(recording, "io.ops").notes == ("events of block; there are those of fio, syscall as well",)  # type: ignore[union-attr]
+    assert query(recording, "io.ops").notes == ("block events; --source fio or syscall for the others",)  # type: ignore[union-attr]
     assert query(recording, "io.ops", source="fio").total == 30  # type: ignore[union-attr]
     assert heat(recording, "latency", source="syscall").events == 20
     with pytest.raises(UsageError, match="holds no events of 'zfs'; there are block, fio, syscall"):

@@ -33,7 +33,7 @@ def test_moments(text: str, moment: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "10", "-", "10x", "25:00", "2023-13-01", "-10", "1..2s", "30m1h", "-1h2h"])
 def test_what_is_no_moment(text: str) -> None:
-    with pytest.raises(UsageError, match="is no moment"):
+    with pytest.raises(UsageError, match="is not a moment"):
         parse_moment(text, START, END)
 
 

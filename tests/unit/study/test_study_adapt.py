@@ -112,7 +112,7 @@ def test_flags_are_read_as_typed() -> None:
         with pytest.raises(UsageError, match="names no level"):
             parse_only([wrong])
     for wrong in ("path", "=x", "a..b=1"):
-        with pytest.raises(UsageError, match="is no key=value"):
+        with pytest.raises(UsageError, match="is not a key=value"):
             parse_target([wrong])
     with pytest.raises(UsageError, match="is given twice"):
         parse_target(["a=1", "a=2"])

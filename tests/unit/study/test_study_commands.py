@@ -76,20 +76,20 @@ def test_the_arm_again_is_brought_about_as_the_baseline_is(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("[hooks.run]\nbefore = 3\n", "hooks.run.before: is no list of commands"),
+    ("[hooks.run]\nbefore = 3\n", "hooks.run.before: is not a list of commands"),
     ("[hooks.run]\nbefore = ['', 'x']\n", "hooks.run.before.0: is an empty command"),
-    ("[hooks.run]\nbefore = [[]]\n", "hooks.run.before.0: is no command"),
-    ("[hooks.run]\nbefore = [['a', 1]]\n", "hooks.run.before.0: is no command"),
+    ("[hooks.run]\nbefore = [[]]\n", "hooks.run.before.0: is not a command"),
+    ("[hooks.run]\nbefore = [['a', 1]]\n", "hooks.run.before.0: is not a command"),
     ("[hooks.run]\nbefore = \"a\\u0000b\"\n", "hooks.run.before.0: has a null character"),
     ("[hooks.run]\nbefor = 'x'\n", "hooks.run.befor: is unknown"),
     ("[hooks.cell]\nbefore = 'x'\n", "hooks.cell: is unknown"),
     ("[hooks]\nbefore = 'x'\n", "hooks.before: is unknown"),
-    ("[variants.a]\nsetup = {a = 1}\n", "variants.a.setup: is no list of commands"),
+    ("[variants.a]\nsetup = {a = 1}\n", "variants.a.setup: is not a list of commands"),
     ("[[actions]]\nmark = 'x'\n", "actions.0.at: is missing"),
     ("[[actions]]\nat = 1\n", "actions.0: does nothing"),
     ("[[actions]]\nat = 1\nmark = ' '\n", "actions.0.mark: is empty"),
     ("[[actions]]\nat = 'soon'\nmark = 'x'\n", "actions.0.at: 'soon' is not a duration"),
-    ("[[actions]]\nat = 1\ncommand = []\n", "actions.0.command: is no command"),
+    ("[[actions]]\nat = 1\ncommand = []\n", "actions.0.command: is not a command"),
     ("[[actions]]\nat = 1\nmark = 'x'\n[[actions]]\nat = '2s'\nmark = 'x'\n", "actions.1.at: 2 s is not before the end of every run"),
 ])
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:

@@ -82,12 +82,12 @@ def test_a_set_lacks_a_factor_that_an_option_mentions(tmp_path: Path) -> None:
     ('[factors]\nbs = ["4k"]\nnumjobs = [1, 2]\nzip = [["bs", "numjobs"]]\n',
      "4 factors.zip.0: has factors of different length: bs 1, numjobs 2"),
     ('[factors]\nbs = ["4k"]\nzip = [["bs"]]\n', "3 factors.zip.0: names fewer than two different factors"),
-    ('[factors]\nbs = ["4k"]\nzip = [["bs", "b"]]\n', "3 factors.zip.0: names 'b', which is no factor of this set"),
+    ('[factors]\nbs = ["4k"]\nzip = [["bs", "b"]]\n', "3 factors.zip.0: names 'b', which is not a factor of this set"),
     ('[factors]\na = [1]\nb = [1]\nc = [1]\nzip = [["a", "b"], ["b", "c"]]\n', "5 factors.zip.1: names 'b' again"),
     ('[factors]\nbs = ["4k"]\nzip = "bs"\n', "3 factors.zip: 'bs' is not a list"),
-    ('[factors]\nnumjobs = [1]\nexclude = [{numjobs = 2}]\n', "3 factors.exclude.0.numjobs: is 2, which is no level of it"),
-    ('[factors]\nnumjobs = [1]\nexclude = [{numjobs = true}]\n', "3 factors.exclude.0.numjobs: is True, which is no level of it"),
-    ('[factors]\nnumjobs = [1]\nexclude = [{threads = 1}]\n', "3 factors.exclude.0.threads: is no factor of this set"),
+    ('[factors]\nnumjobs = [1]\nexclude = [{numjobs = 2}]\n', "3 factors.exclude.0.numjobs: is 2, which is not a level of it"),
+    ('[factors]\nnumjobs = [1]\nexclude = [{numjobs = true}]\n', "3 factors.exclude.0.numjobs: is True, which is not a level of it"),
+    ('[factors]\nnumjobs = [1]\nexclude = [{threads = 1}]\n', "3 factors.exclude.0.threads: is not a factor of this set"),
     ('[factors]\nnumjobs = [1]\nexclude = [{numjobs = {a = 1}}]\n', "3 factors.exclude.0.numjobs: is a table"),
     ('[factors]\nnumjobs = [1]\nexclude = [{}]\n', "3 factors.exclude: has an empty table, which would leave out everything"),
     ('[factors]\nnumjobs = [1]\nexclude = [{numjobs = 1}]\n', "3 factors.exclude: leaves no combination"),
@@ -116,7 +116,7 @@ def test_only_keeps_levels_and_drops_cells_without_the_factor(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("only", "said"), [
     ({"numjobs": ("3",)}, "there is no numjobs=3; numjobs is one of 1, 2"),
-    ({"jobs": ("1",)}, "'jobs' is no factor of the study; did you mean 'numjobs'"),
+    ({"jobs": ("1",)}, "'jobs' is not a factor of the study; did you mean 'numjobs'"),
     ({"numjobs": ("1",), "iodepth": ("8",)}, "leaves nothing of the study")])
 def test_only_what_is_there_can_be_kept(tmp_path: Path, only: dict[str, tuple[str, ...]], said: str) -> None:
     with pytest.raises(UsageError) as caught:

@@ -138,7 +138,7 @@ def test_a_problem_prints_as_file_line_key_wrong_allowed(tmp_path: Path) -> None
     (WORKLOAD + "[factors]\nnumjobs = []", "factors.numjobs", "has no levels"),
     (WORKLOAD + "[factors]\nnumjobs = 3", "factors.numjobs", "is not a list"),
     (WORKLOAD + "[factors]\nnumjobs = [[1]]", "factors.numjobs.0", "is a list"),
-    (WORKLOAD + "[factors]\n'a b' = [1]", "factors.a b", "is no name"),
+    (WORKLOAD + "[factors]\n'a b' = [1]", "factors.a b", "is not a name"),
     (WORKLOAD + "[variants]", "variants", "has no variant"),
     (WORKLOAD + "[variants.a]\nworkloat.runtime = 1", "variants.a.workloat", "is unknown"),
     (WORKLOAD + "[sources.diskstats]\ninterval = 0", "sources.diskstats.interval", "is 0"),

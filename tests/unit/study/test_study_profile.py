@@ -62,8 +62,8 @@ def test_the_middle_of_a_window_is_sampled_unless_said_otherwise(tmp_path: Path,
 
 def test_what_is_wrong_is_said_with_its_key(tmp_path: Path) -> None:
     assert refused(tmp_path, "[profile]\ncells = [{numjobs = 5}, {jobs = 1}]\n") == [
-        "profile.cells.0.numjobs: is 5, which is no level of it; one of 1, 4",
-        "profile.cells.1.jobs: is no factor of the study; did you mean 'numjobs'? there are: numjobs"]
+        "profile.cells.0.numjobs: is 5, which is not a level of it; one of 1, 4",
+        "profile.cells.1.jobs: is not a factor of the study; did you mean 'numjobs'? there are: numjobs"]
     assert refused(tmp_path, "[profile]\nfrequency = 0\n") == ["profile.frequency: is 0; at least 1"]
     for cells in ('"some"', "[]", "[{}]", "3"):
         [problem] = refused(tmp_path, f"[profile]\ncells = {cells}\n")

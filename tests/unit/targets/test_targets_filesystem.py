@@ -30,9 +30,9 @@ MIB = 1 << 20
     ({"fs": "zfs", "loop": {"size": "1g"}}, "ext4"),
     ({"fs": "xfs", "loop": {"size": "100m"}}, "at least 300m"),
     ({"fs": "ext4", "loop": {"size": "1g", "count": 2}}, "btrfs takes several"),
-    ({"fs": "ext4", "loop": {"size": "1000001"}}, "no multiple of 4k"),
+    ({"fs": "ext4", "loop": {"size": "1000001"}}, "not a multiple of 4k"),
     ({"fs": "ext4", "loop": {"size": "1g"}, "mkfs_options": "-O 'x"}, "close the quotes"),
-    ({"fs": "ext4", "loop": {"size": "1g"}, "mkfs_options": {"m": 0}}, "no list of options"),
+    ({"fs": "ext4", "loop": {"size": "1g"}, "mkfs_options": {"m": 0}}, "not a list of options"),
     ({"fs": "ext4", "loop": {"size": "1g"}, "mount_options": "noatime, nodiratime"}, "blanks"),
     ({"fs": "ext4", "device": "sda"}, "starts with /dev/"),
     ({"fs": "btrfs", "device": ["/dev/a", "/dev/a"]}, "twice"),
@@ -182,7 +182,7 @@ def test_a_host_that_does_not_let_its_cache_go_says_so(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(("given", "words"), [
     ({"mount_options": "no-such-option"}, "'mount' failed"),
     ({"mkfs_options": "--no-such-option"}, "'mkfs.ext4' failed"),
-    ({"loop": {"size": "16m", "directory": "/no/such/place"}}, "is no directory"),
+    ({"loop": {"size": "16m", "directory": "/no/such/place"}}, "is not a directory"),
     ({"loop": {"size": "900t"}}, "is free")])
 def test_what_cannot_be_made_is_said_and_leaves_nothing(area: Path, given: dict[str, Any], words: str) -> None:
     target = make(area, **{"fs": "ext4", "loop": {"size": "16m"}, **given})

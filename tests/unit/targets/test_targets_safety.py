@@ -138,9 +138,9 @@ def test_the_disk_of_the_results_stays(host: FakeHost) -> None:
 
 
 @pytest.mark.parametrize(("named", "words", "hint"), [
-    ("/dev/sdb", "no stable name", f"write {DISK}"),
+    ("/dev/sdb", "not a stable name", f"write {DISK}"),
     ("/dev/disk/by-uuid/1234", "named by what is on it", f"write {DISK}"),
-    ("/dev/sdc", "no stable name", "no stable name there")])
+    ("/dev/sdc", "not a stable name", "no stable name there")])
 def test_names_that_may_mean_another_disk_are_refused_with_a_better_one(host: FakeHost, named: str, words: str, hint: str) -> None:
     error = refusal(host, named)
     assert words in error.message
@@ -149,7 +149,7 @@ def test_names_that_may_mean_another_disk_are_refused_with_a_better_one(host: Fa
 
 @pytest.mark.parametrize("named", ["/dev/disk/by-id/gone", "/etc/passwd", "/dev", "/dev/null", "sdb", "/dev/disk", "/tmp/sdb"])
 def test_what_is_no_device_is_said_to_be_none(host: FakeHost, named: str) -> None:
-    with pytest.raises(RunError, match="no block device"):
+    with pytest.raises(RunError, match="not a block device"):
         check(host, named)
 
 

@@ -204,8 +204,8 @@ def test_pools_of_others_stand_in_nobodys_way_and_stay(tmp_path: Path) -> None:
 def test_refusals(tmp_path: Path) -> None:
     zfs = FakeZfs()
     for wrong, words in (({"layout": "raidz2:12"}, "takes 12 devices.*are 11"), ({"build": "9.9"}, r"has no OpenZFS 9\.9.*2\.1, 2\.3"),
-                         ({"devices": "/dev/vdb"}, "takes 2 devices"), ({"devices": ["/dev/vdb", "/dev/vdc"]}, "is no stable name"),
-                         ({"devices": ["/dev/disk/by-id/none", "/dev/disk/by-id/no"]}, "is no block device")):
+                         ({"devices": "/dev/vdb"}, "takes 2 devices"), ({"devices": ["/dev/vdb", "/dev/vdc"]}, "is not a stable name"),
+                         ({"devices": ["/dev/disk/by-id/none", "/dev/disk/by-id/no"]}, "is not a block device")):
         with pytest.raises(RunError, match=words):
             make(zfs, tmp_path, **wrong).open(1)  # type: ignore[arg-type]
     zfs.machine.links["/dev/disk/by-path/pci-1"] = "/dev/vdb"

@@ -88,7 +88,7 @@ REDUCED = {"options.size": "8m"}
 
 def test_any_of_them_that_fio_drives_can_be_made_small(study: Study) -> None:
     if study.cells[0].workload_kind != "fio":
-        pytest.skip("its load is no fio option of the study")
+        pytest.skip("its load is not a fio option of the study")
     # a study that does something at a time can't be shorter than that
     seconds = max([16.0, *(action.at + 10 for action in study.actions)])
     small = load_study(study.file, Changes(runtime=f"{seconds:g}s", repetitions=1, workload=REDUCED))

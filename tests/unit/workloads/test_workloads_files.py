@@ -66,7 +66,7 @@ def test_a_file_smaller_than_an_io_is_one() -> None:
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    ({"files": 41}, "parallel: is 10, and 41 files are no multiple of it"),
+    ({"files": 41}, "parallel: is 10, and 41 files are not a multiple of it"),
     ({"size": "200k"}, "size: is 204800 bytes, no multiple of bs"),
     ({"options": {"rw": "randread"}}, "rw: can't be set here; write it as workload.op"),
     ({"options": {"numjobs": 3, "loops": 2}}, "loops: can't be set here; every file is gone through once"),

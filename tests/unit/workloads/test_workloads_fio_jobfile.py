@@ -70,8 +70,8 @@ def test_sections_have_what_the_globals_before_them_say() -> None:
 @pytest.mark.parametrize(("text", "said"), [
     ("", "line 1: has no section but [global]"), ("[global]\nbs=4k\n", "has no section"),
     ("bs=4k\n[a]\n", "line 1: 'bs=4k' stands before"),
-    ("[a\nbs=4k\n", "line 1: '[a' is no section's head"), ("[a]\ninclude x.fio\n", "line 2: includes another file"),
-    ("[a]\nsize=${SIZE}\n", "line 2: size is taken from the environment"), ("[a]\n=5\n", "line 2: '=5' is no option"),
+    ("[a\nbs=4k\n", "line 1: '[a' is not a section's head"), ("[a]\ninclude x.fio\n", "line 2: includes another file"),
+    ("[a]\nsize=${SIZE}\n", "line 2: size is taken from the environment"), ("[a]\n=5\n", "line 2: '=5' is not an option"),
     ("[a]\nbs=\n", "line 2: bs has no value")])
 def test_what_is_wrong_with_a_job_file_is_told_with_its_line(text: str, said: str) -> None:
     assert any(said in problem for problem in wrong(job=text, runtime=1, options={"size": "1m"}))

@@ -87,10 +87,10 @@ def test_a_runtime_is_divided_among_the_steps() -> None:
 
 
 @pytest.mark.parametrize(("factor", "levels", "more", "said"), [
-    ("numjobs", [1], {}, "levels"), ("numjobs", [0, 2], {}, "no numbers of jobs"), ("numjobs", [1, "x"], {}, "no numbers of jobs"),
+    ("numjobs", [1], {}, "levels"), ("numjobs", [0, 2], {}, "not numbers of jobs"), ("numjobs", [1, "x"], {}, "not numbers of jobs"),
     ("numjobs", [2, 2], {}, "2 twice in a row"), ("runtime", [1, 2], {}, "'runtime' can't be raised"),
     ("nonsense", [1, 2], {}, "can't be raised"),
-    ("devices", [2, 1], {}, "don't ascend"), ("compressibility", [0, 200], {}, "no shares"),
+    ("devices", [2, 1], {}, "don't ascend"), ("compressibility", [0, 200], {}, "not shares"),
     ("iodepth", [1, "x"], {}, "iodepth is x"),
     ("bs", ["4k", "8k"], {"options": {"bs": "4k"}}, "raised by workload.steps"),
     ("numjobs", [1, 2], {"runtime": "3s"}, "each step would last 1.5 s"), ("numjobs", [1, 2], {"every": None}, "every: is missing")])

@@ -38,12 +38,11 @@ export const lostWords = (lost: readonly Lost[]): string => lost.map(([kind, cou
 function words(kind: Lost[0], count: number): string {
 	const many = count === 0 ? "an unknown number of" : count.toLocaleString("en").replaceAll(",", " ");
 	const of = (one: string, more: string) => `${many} ${count === 1 ? one : more}`;
-	if (kind === "unpaired")
-		return `${of("start or completion", "starts or completions")} without ${count === 1 ? "its" : "their"} other half`;
+	if (kind === "unpaired") return of("unmatched issue or completion event", "unmatched issue or completion events");
 	return `${of("record", "records")} ${kind === "damaged" ? "could not be read" : count === 1 ? "was lost" : "were lost"}`;
 }
 
-const NAMES: Record<Lost[0], string> = { lost: "lost", damaged: "unreadable", unpaired: "unpaired" };
+const NAMES: Record<Lost[0], string> = { lost: "lost", damaged: "unreadable", unpaired: "unmatched" };
 
 /** What stands beside a strip. */
 export function lostName(lost: readonly LossesOfKind[]): string {

@@ -127,7 +127,7 @@ def _undecided(comparison: Comparison, most: int = 12) -> list[str]:
             if cell.change is not None and not cell.change.decided and cell.change.low is not None]
     if not told:
         return []
-    lines = ["", "~ undecided:"]
+    lines = ["", "~ not significant:"]
     names = (*comparison.tables, *comparison.rows, *comparison.cols)
     for cell, words in told[:most]:
         place = axis_text(names, (*cell.table, *cell.row, *cell.col))

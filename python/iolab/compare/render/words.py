@@ -124,7 +124,7 @@ def factors_text(change: Change, comparison: Comparison) -> str:
 
 
 def test_text(change: Change | None) -> str:
-    """The test column: `~` where nothing is decided, else q (and n)."""
+    """The test column: `~` where not significant, else q (and n)."""
     if change is None:
         return ""
     if not change.decided:
@@ -133,15 +133,15 @@ def test_text(change: Change | None) -> str:
 
 
 def undecided_text(change: Change, comparison: Comparison) -> str:
-    """What an undecided change still says: the change that is excluded, and the blocks that would decide."""
+    """What a change that is not significant still says: the change that is ruled out, and the blocks that would confirm one."""
     parts = []
     if change.excluded is not None and _tells(change.excluded, comparison):
         number = change_number(change.excluded, comparison)
-        parts.append(f"more than {format_number(number, 2)} {change_unit(comparison)} either way is excluded".replace("  ", " "))
+        parts.append(f"a change beyond ±{format_number(number, 2)} {change_unit(comparison)}".rstrip() + " is ruled out")
     if change.blocks_needed is not None:
-        parts.append(f"{change.blocks_needed} blocks would find a change of this size")
+        parts.append(f"about {change.blocks_needed} blocks would confirm one of this size")
     elif change.low is not None:
-        parts.append("more than 1000 blocks would be needed to find a change of this size")
+        parts.append("more than 1000 blocks would be needed to confirm one of this size")
     return "; ".join(parts)
 
 
@@ -190,11 +190,11 @@ def closing_lines(comparison: Comparison) -> list[str]:
         pooled = sum(change.pooled for change in changes)
         decided = sum(change.decided for change in changes)
         lines.append(f"{100 * comparison.confidence:.0f} % intervals, variance pooled over {pooled} of {len(changes)} cells; "
-                     f"{decided} of {len(changes)} changes decided at q <= {comparison.alpha:g} (Benjamini-Hochberg)")
+                     f"{decided} of {len(changes)} changes significant at q <= {comparison.alpha:g} (Benjamini-Hochberg)")
     if comparison.detectable is not None:
         size = format_number(change_number(comparison.detectable, comparison), 2)
         told = _tells(comparison.detectable, comparison)
-        said = f"from {size} {change_unit(comparison)} on" if told else "only if it were more than tenfold"
-        lines.append(f"a typical cell would show a change {said} (80 % power)")
+        said = f"about {size} {change_unit(comparison)}".rstrip() if told else "more than tenfold"
+        lines.append(f"minimum detectable change: {said} (80 % power)")
     lines += [f"note: {warning.text}" for warning in comparison.warnings]
     return lines

@@ -61,7 +61,7 @@ def read_documents(data: bytes, where: str) -> Documents:
         except (ValueError, RecursionError) as error:
             rest, replaced = _NOT_FINITE.subn(r"\1null", text[begin:])
             if replaced:
-                assumptions.append(f"{replaced} values that are no number (nan, inf) taken as absent")
+                assumptions.append(f"{replaced} values that are not numbers (nan, inf) taken as absent")
                 text = text[:begin] + rest
                 continue
             if not documents:

@@ -50,7 +50,7 @@ class FioJson:
         if not isinstance(entries, list):
             raise FormatError("no fio output: it has neither 'jobs' nor 'client_stats'", where=where)
         if not all(isinstance(entry, dict) for entry in entries):
-            raise FormatError("the JSON is damaged: an entry of 'jobs' is no object", where=where)
+            raise FormatError("the JSON is damaged: an entry of 'jobs' is not an object", where=where)
         global_options = document.get("global options")
         hosts = _Hosts(global_options, entries)
         assume: set[str] = set()

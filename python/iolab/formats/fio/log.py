@@ -122,7 +122,7 @@ def _careful(text: str, where: str) -> tuple[Rows, _Layout, tuple[tuple[int, str
     hexadecimal = any("0x" in lines[number - 1] for number, _ in found)
     layout = _layout(rows, hexadecimal=hexadecimal)
     if layout is None:
-        raise FormatError("no fio log: its third column is no operation", where=where)
+        raise FormatError("no fio log: its third column is not an operation", where=where)
     good = _sensible(rows, layout)
     damaged += [(number, "operation or time out of range") for (number, _), fine in zip(found, good, strict=True) if not fine]
     if not good.any():

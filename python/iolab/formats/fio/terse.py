@@ -169,7 +169,7 @@ def _share(field: str) -> float:
 def _finite(field: str) -> float:
     value = float(field)
     if not math.isfinite(value):
-        raise ValueError(f"'{field}' is no number")
+        raise ValueError(f"'{field}' is not a number")
     return value
 
 

@@ -62,7 +62,7 @@ def read_log(kind: str, data: bytes, where: str, parse: Parse, what: str, end: s
     first = text[: text.find("\n")] if "\n" in text else text
     if first.rstrip() != header(kind):
         newer = first.startswith(f"{_FAMILY}{kind} ")
-        raise FormatError(f"'{first[:60]}' is no header of this log" if not newer else f"log of a newer kind: '{first[:60]}'",
+        raise FormatError(f"'{first[:60]}' is not a header of this log" if not newer else f"log of a newer kind: '{first[:60]}'",
                           where=f"{where}:1", hint="a newer iolab reads it" if newer else f"it begins with '{header(kind)}'")
     readings, damaged = _readings(text, parse, what, end)
     if not readings:

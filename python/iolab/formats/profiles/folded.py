@@ -41,7 +41,7 @@ class Folded:
             match = _LINE.fullmatch(text)
             if match is None:
                 damaged += 1
-                first = first or (number, f"'{text[:60]}' is no stack with a count")
+                first = first or (number, f"'{text[:60]}' is not a stack with a count")
                 continue
             stacks[match[1]] += int(match[2])
         if not stacks:

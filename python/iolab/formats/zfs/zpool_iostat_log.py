@@ -51,7 +51,7 @@ class ZpoolIostatLog(HostLog):
         text = decode(data, where, when_empty="zpool was ended before its first report")
         lines = text.split("\n")
         if lines[0].rstrip() != header(self.name) or len(lines) < 2:
-            raise FormatError(f"'{lines[0][:60]}' is no header of this log", where=f"{where}:1",
+            raise FormatError(f"'{lines[0][:60]}' is not a header of this log", where=f"{where}:1",
                               hint=f"it begins with '{header(self.name)}'")
         damaged: Damage = [(len(lines), "cut off: no line end")] if lines[-1] else []
         reports, start = _reports(lines[1:-1], damaged)

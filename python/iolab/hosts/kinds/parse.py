@@ -48,7 +48,7 @@ def _parsed(text: str) -> tuple[str, dict[str, Any]]:
         values: dict[str, str | int] = {"address": match[1].replace("[", "").replace("]", "")}
         if match[2]:
             if not 1 <= int(match[2]) <= 65535:
-                raise UsageError(f"{match[2]} is no port", hint="1 to 65535")
+                raise UsageError(f"{match[2]} is not a port", hint="1 to 65535")
             values["port"] = int(match[2])
         return "ssh", values
     raise UsageError(f"'{text}' names no host", hint=_FORMS)

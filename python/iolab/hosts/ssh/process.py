@@ -171,7 +171,7 @@ def inside(directory: Path, name: str) -> Path:
     """Where a file of that name belongs; ValueError for a name that leads elsewhere: the far side is not to be trusted with it."""
     parts = PurePosixPath(name).parts
     if not parts or PurePosixPath(name).is_absolute() or ".." in parts:
-        raise ValueError(f"'{name}' is no name of a file in {directory}")
+        raise ValueError(f"'{name}' is not a name of a file in {directory}")
     place = directory.joinpath(*parts)
     if place.parent.exists() and directory.resolve() not in (place.parent.resolve(), *place.parent.resolve().parents):
         raise ValueError(f"'{name}' leads out of {directory}")

@@ -116,7 +116,7 @@ def _damage_or_gone(part: Part) -> str:
 
 def _looked(part: Part, size: int) -> str:
     if not part.path.is_file():
-        return "it is no regular file"
+        return "it is not a regular file"
     if part.bytes is not None and size != part.bytes:
         return f"it has {size} bytes, {part.bytes} were written"
     if part.crc32 is None:

@@ -34,7 +34,7 @@ def parse_where(texts: Iterable[str]) -> dict[str, list[str]]:
             elif name:
                 sign, value = "=", part.strip()
             else:
-                raise UsageError(f"'{part}' is no condition", hint="write --where op=write,device=sda or --where 'latency>=10ms'")
+                raise UsageError(f"'{part}' is not a condition", hint="write --where op=write,device=sda or --where 'latency>=10ms'")
             if not value:
                 raise UsageError(f"the condition '{part.strip()}' names no value", hint="such as op=write")
             found.setdefault(name, []).append(_choice(name, sign, value))

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 LostKind: TypeAlias = Literal["lost", "damaged", "unpaired"]
 
 LOST_KINDS: tuple[LostKind, ...] = ("lost", "damaged", "unpaired")
-"""Records that the kernel or a buffer dropped, those that could not be read, and starts or completions without their other half."""
+"""Records that the kernel or a buffer dropped, those that could not be read, and unmatched issue or completion events."""
 
 LostAt: TypeAlias = tuple[int, LostKind, int]
 """Column, kind, and how many; 0: nobody knows how many."""

@@ -115,7 +115,7 @@ def ingest_into(writer: RecordingWriter, trace: Trace, *, source: str | None = N
     about = trace.path.name if trace.path != STDIN else "standard input"
     for kind, count, words in (("damaged", done.damaged, "lines or records could not be read"),
                                ("overrun", done.lost, "records lost, says the tracer"),
-                               ("unpaired", done.unpaired, "starts or completions without their other half")):
+                               ("unpaired", done.unpaired, "unmatched issue or completion events")):
         if count:
             writer.loss(kind, seen.source or "", first, last, count, f"{about}: {words}")
     if seen.source is not None:

@@ -8,7 +8,7 @@ from ...compare.model import Cell, Change, Comparison, Key, Summary
 from ...compare.render.words import Scale, scale_for
 from ...metrics import Metric
 from ..model.payload import Table, TableCell, TableColumn, TableGroup, TableRow, Tone
-from ..words.phrases import change_interval_text, change_text, key_text, place_text, value_interval_text
+from ..words.phrases import change_interval_text, change_text, key_text, place_text, probability_text, value_interval_text
 
 
 def tables(comparison: Comparison, run_places: Mapping[str, int]) -> tuple[list[Table], list[str], str]:
@@ -145,13 +145,6 @@ def outcome_cell(change: Change | None) -> TableCell | None:
         )
     needed = f", needs {change.blocks_needed}" if change.blocks_needed else ""
     return TableCell(text="~", sub=f"{pairs}{needed}", decided=False)
-
-
-def probability_text(value: float | None) -> str:
-    """`= 0.012`, `< 0.001`."""
-    if value is None:
-        return "—"
-    return "< 0.001" if value < 0.001 else f"= {value:.2g}" if value < 0.01 else f"= {value:.3f}".rstrip("0")
 
 
 def metric_unit_words(metric: Metric, unit: str) -> str:

@@ -32,9 +32,9 @@ METHOD = (
             "Intervals are two-sided t intervals; the variance is pooled over the sweep where a homogeneity test allows it, "
             "per cell otherwise.",
             "q is the p value after Benjamini and Hochberg's correction over the sweep: of the changes that are called "
-            "decided at q ≤ 0.05, at most about one in twenty is expected to be false.",
+            "significant at q ≤ 0.05, at most about one in twenty is expected to be false.",
             "~ stands where the test did not decide. That is no proof of no change: the interval says which changes are "
-            "excluded, and “needs” says how many blocks would find a change of the size seen with 80 % power.",
+            "excluded, and “needs” says how many blocks would confirm a change of the size seen with 80 % power.",
             "A single pair of runs has no interval and no test.",
         ],
     ),

@@ -39,6 +39,13 @@ def change_with_interval(change: Change, comparison: Comparison) -> str:
     return f"{change_text(change.value, comparison)} {change_interval_text(change, comparison)}".rstrip()
 
 
+def probability_text(value: float | None) -> str:
+    """`= 0.012`, `< 0.001`."""
+    if value is None:
+        return "—"
+    return "< 0.001" if value < 0.001 else f"= {value:.2g}" if value < 0.01 else f"= {value:.3f}".rstrip("0")
+
+
 def value_interval_text(low: float | None, high: float | None, scale: float) -> str:
     """`[58.0, 66.2]`, empty where there is no interval; as many digits as it takes to tell the ends apart, up to five."""
     if low is None or high is None:

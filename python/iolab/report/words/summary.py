@@ -9,7 +9,7 @@ from ...compare.render.words import scale_for
 from ...results.evidence.model import Run
 from ..model.payload import Sentence, SummaryPart, Tone
 from .credibility import trust
-from .phrases import MINUS, change_text, change_with_interval, count_text, list_text, place_text
+from .phrases import MINUS, change_text, change_with_interval, count_text, list_text, place_text, probability_text
 
 MOST_TABLES, MOST_BY_TABLE = 6, 2
 """Tables that are told one by one, and the metrics (the first of the report) of which they are."""
@@ -49,7 +49,7 @@ def summarise(comparisons: Sequence[Comparison], runs: Sequence[Run], missing: S
 
 
 def against_baseline(comparison: Comparison, variant: str, *, by_table: bool = True) -> list[Sentence]:
-    """One variant, one metric: how many cells moved which way, the geometric means, the extremes, what stays undecided.
+    """One variant, one metric: how many cells moved which way, the geometric means, the extremes, what is not significant.
 
     Tables are unlike things (a medium, a block size): where there are several, each is told by itself below the whole
     if `by_table` asks for it.
@@ -81,6 +81,8 @@ def _told(comparison: Comparison, variant: str, cells: Sequence[Cell]) -> str:
 
 def _moved_words(comparison: Comparison, cells: Sequence[Cell]) -> str:
     changes = [cell.change for cell in cells if cell.change is not None]
+    if len(changes) == 1 and changes[0].low is not None:
+        return _single_words(comparison, changes[0])
     return (
         _decided_words(changes)
         if any(change.low is not None for change in changes)
@@ -88,28 +90,37 @@ def _moved_words(comparison: Comparison, cells: Sequence[Cell]) -> str:
     )
 
 
+def _single_words(comparison: Comparison, change: Change) -> str:
+    """The change of the only cell, with its interval and p."""
+    tested = "" if change.p is None else f", p {probability_text(change.p)}"
+    if change.q is not None and change.q != change.p:
+        tested = f", q {probability_text(change.q)}"
+    words = change_with_interval(change, comparison) + tested
+    if change.decided:
+        return words
+    needed = "" if change.blocks_needed is None else f"; about {count_text(change.blocks_needed, 'block')} would confirm one of this size"
+    return f"no significant change: {words}{needed}"
+
+
 def _decided_words(changes: Sequence[Change]) -> str:
-    """Counts of cells with an interval; only decided ones rose or fell."""
+    """Counts of cells with an interval, by the direction of significant changes."""
     of = len(changes)
     rose = sum(change.decided and change.value > 0 for change in changes)
     fell = sum(change.decided and change.value < 0 for change in changes)
     single = sum(change.low is None for change in changes)
     open_ = of - rose - fell - single
     if not rose and not fell:
-        words = f"no decided change in any of {count_text(of, 'cell')}"
-        needed = [change.blocks_needed for change in changes if not change.decided and change.blocks_needed]
-        if needed and of == 1:
-            words += f" (a change of this size would need {count_text(min(needed), 'block')})"
+        words = f"no significant change ({count_text(of, 'cell')})"
         return words + (f", {single} without an interval" if single else "")
-    parts = [f"{word} in {number}" for word, number in (("rose", rose), ("fell", fell)) if number]
-    words = f"{' and '.join(parts)} of {count_text(of, 'cell')}"
+    parts = [f"{word} in {number}" for word, number in (("higher", rose), ("lower", fell)) if number]
+    words = f"significantly {' and '.join(parts)} of {count_text(of, 'cell')}"
     if open_:
-        words += f", undecided in {open_}"
+        words += f", not significant in {open_}"
     return words + (f", {single} without an interval" if single else "")
 
 
 def _estimate_words(comparison: Comparison, changes: Sequence[Change]) -> str:
-    """Counts where every cell stands on a single pair: estimates, of which nothing is decided.
+    """Counts where every cell stands on a single pair: estimates, without a test.
 
     A change that is written as zero counts as the same: its sign says nothing.
     """
@@ -151,7 +162,7 @@ def _column_text(comparison: Comparison, summary: Summary, several: bool) -> str
 
 
 def _extremes_words(comparison: Comparison, cells: Sequence[Cell]) -> str:
-    """The cells at both ends, where there is more than one; decided ones only where there are any."""
+    """The cells at both ends, where there is more than one; significant ones only where there are any."""
     decided = [cell for cell in cells if cell.change is not None and cell.change.decided]
     among = decided or [cell for cell in cells if cell.change is not None and cell.change.low is None]
     if len(among) < 2:
@@ -174,7 +185,7 @@ def cell_text(comparison: Comparison, cell: Cell, several: bool = False) -> str:
 
 
 def _tone(cells: Sequence[Cell]) -> Tone:
-    """Better or worse only where every decided cell agrees; what nothing is decided of stays plain."""
+    """Better or worse only where every significant change agrees; plain otherwise."""
     changes = [cell.change for cell in cells if cell.change is not None and cell.change.decided]
     ways = {change.improves for change in changes if change.improves is not None}
     return "plain" if len(ways) != 1 else "better" if ways.pop() else "worse"

@@ -110,7 +110,7 @@ def read_plan(run_dir: Path) -> RunPlan:
             data["window"] = (int(data["window"][0]), int(data["window"][1]))
         data["command"] = tuple(data.get("command", ()))
         if wrong := _wrong(data):
-            raise FormatError(f"is no run's plan: {wrong} is of another kind", where=path)
+            raise FormatError(f"is not a run's plan: {wrong} is of another kind", where=path)
         return RunPlan(**data)
     except FileNotFoundError:
         raise FormatError("has no run.json: the run was never finished", where=run_dir) from None

@@ -75,5 +75,5 @@ def read_marks(run_dir: Path, files: Files = None) -> tuple[Mark, ...]:
             data = parsed(line)
             found.append(Mark(int(data.pop("time_ns")), str(data.pop("kind")), str(data.pop("label")), dict(data.pop("levels", {})), data))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise FormatError(f"is no mark: {error!r}", where=f"{path}:{number}") from None
+            raise FormatError(f"is not a mark: {error!r}", where=f"{path}:{number}") from None
     return tuple(sorted(found, key=lambda mark: mark.time_ns))

@@ -231,7 +231,7 @@ class _Import:
         found = {result.path for result in self._reading.results}
         stranger = next((file for file in self._source.files if file.path not in found), None)
         if stranger is not None:
-            raise FormatError("is no fio result", where=stranger.place, hint="fio writes one with --output-format=json")
+            raise FormatError("is not a fio result", where=stranger.place, hint="fio writes one with --output-format=json")
         self._taken = [_Taken(result, {"variant": names[result.path]}, "") for result in self._reading.results]
 
     def _level(self, results: Sequence[FioResult]) -> str:
@@ -317,7 +317,7 @@ class _Import:
             return
         for name, many in complete_factors(runs).items():
             self._notes.append(f"{name} of {many} run{'s' if many > 1 else ''} is taken from fio's options: the path doesn't name it")
-        self._notes += [f"{name} is no factor: the other factors explain it" for name in drop_explained_folders(runs)]
+        self._notes += [f"{name} is not a factor: the other factors explain it" for name in drop_explained_folders(runs)]
 
     def _told(self) -> list[_Run]:
         """A run for each group of each result."""
@@ -352,7 +352,7 @@ class _Import:
         """What fio echoed differently within a cell becomes a factor; what else differs between the arms of a cell is said."""
         known = [run for run in runs if run.options]
         for factor, example in split_by_options(known).items():
-            self._notes.append(f"runs of one cell differ in what fio echoed, so they are no repetitions: '{factor}' became a factor "
+            self._notes.append(f"runs of one cell differ in what fio echoed, so they are not repetitions: '{factor}' became a factor "
                                f"({example})")
         if all(run.taken.result.plan is None for run in runs):
             self._unlike = [f"variants differ in fio's {name} ({example})" for name, example in unlike_arms(known).items()]
@@ -374,7 +374,8 @@ class _Import:
             return runs
         copy, original = next(iter(copies.items()))
         many = "s are copies" if len(copies) > 1 else " is a copy"
-        fate = "which is no repetition: left out" if self._is_inferred else "which is no repetition of it, but counts as the layout says"
+        fate = "which is not a repetition: left out" if self._is_inferred else \
+            "which is not a repetition of it, but counts as the layout says"
         self._notes.append(f"{len(copies)} result{many}, byte by byte, of another of the same cell, {fate}: such as {copy} of {original}")
         if not self._is_inferred:
             return runs

@@ -105,8 +105,8 @@ def read_commands(path: Path | None) -> Commands:
         raise UsageError(f"is no TOML: {error}", where=path, hint='a line is: name = ["/path/to/program", "argument"]') from None
     for name, words in found.items():
         if re.fullmatch(NAMES, name) is None:
-            raise UsageError(f"'{name}' is no name of a command", where=path, hint="letters, digits, dots, - and _")
+            raise UsageError(f"'{name}' is not a name of a command", where=path, hint="letters, digits, dots, - and _")
         if not (isinstance(words, list) and words and all(isinstance(word, str) and "\0" not in word for word in words)
                 and words[0].startswith("/")):
-            raise UsageError(f"'{name}' is no command", where=path, hint=f'write {name} = ["/path/to/program", "argument"]')
+            raise UsageError(f"'{name}' is not a command", where=path, hint=f'write {name} = ["/path/to/program", "argument"]')
     return Commands({name: tuple(words) for name, words in found.items()})

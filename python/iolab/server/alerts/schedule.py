@@ -37,11 +37,11 @@ def parse_hours(text: str) -> Hours | None:
         return None
     found = _FORM.fullmatch(words)
     if found is None:
-        raise UsageError(f"'{text}' is no time of day", hint="such as 08:00-18:00 mon-fri")
+        raise UsageError(f"'{text}' is not a time of day", hint="such as 08:00-18:00 mon-fri")
     first, until = (int(found[place]) * 60 + int(found[place + 1]) for place in (1, 3))
     # an end of 24:00 is the day's
     if int(found[2]) > 59 or int(found[4]) > 59 or first >= 24 * 60 or until > 24 * 60:
-        raise UsageError(f"'{text}' is no time of day", hint="hours go from 00:00 to 24:00")
+        raise UsageError(f"'{text}' is not a time of day", hint="hours go from 00:00 to 24:00")
     return Hours(first, until, _days(found[5] or "all", text))
 
 
@@ -55,5 +55,6 @@ def _days(words: str, text: str) -> frozenset[int]:
             first, last = DAYS.index(begin), DAYS.index(end or begin)
             found |= {(first + place) % 7 for place in range((last - first) % 7 + 1)}
         else:
-            raise UsageError(f"'{word}' is no day, in '{text}'", hint=f"there are {', '.join(DAYS)}, {', '.join(_SETS)}; mon-fri, sat,sun")
+            raise UsageError(f"'{word}' is not a day, in '{text}'",
+                             hint=f"there are {', '.join(DAYS)}, {', '.join(_SETS)}; mon-fri, sat,sun")
     return frozenset(found)

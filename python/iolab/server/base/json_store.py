@@ -105,7 +105,7 @@ class JsonStore(Generic[Document]):
     def path(self, name: str) -> Path:
         """Where a document of that name lies. UsageError for what is no name."""
         if re.fullmatch(NAMES, name) is None:
-            raise UsageError(f"that is no name of a {self.noun}", where="name",
+            raise UsageError(f"that is not a name of a {self.noun}", where="name",
                              hint="up to 64 letters a-z, A-Z, digits, spaces, dots, - and _; no dot or space first")
         return self.directory / f"{name}{_SUFFIX}"
 

@@ -42,7 +42,7 @@ def _acted(action: Action, state: AppState, words: dict[str, str], content: byte
         try:
             document = action.body.model_validate_json(content, strict=True)
         except ValidationError as error:
-            raise UsageError(f"that is no {action.body.__name__}: {said(error)}", hint="see docs/reference/api.md") from None
+            raise UsageError(f"that is not a valid {action.body.__name__}: {said(error)}", hint="see docs/reference/api.md") from None
     found = action.act(state, words, document)
     if found is None:
         return Response(status_code=204)

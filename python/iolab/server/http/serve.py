@@ -47,7 +47,7 @@ def listen(host: str, port: int, *, token: str | None = None) -> Listener:
     UsageError for a name that is not this machine's, RunError where the port is taken or not allowed.
     """
     if not 0 <= port < 65536:
-        raise UsageError(f"{port} is no port", where="--port", hint="0 to 65535; 0 takes any that is free")
+        raise UsageError(f"{port} is not a port", where="--port", hint="0 to 65535; 0 takes any that is free")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError):

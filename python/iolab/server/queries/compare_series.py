@@ -53,7 +53,7 @@ def changes(store: Store, words: Words) -> Changes:
     ranges = ranges_of(store, words)
     asked = ranges.question.statistic
     if asked.breakdown in MAPPED:
-        raise UsageError("a map is no number over time", where="statistic", hint="such as io.ops, or io.ops[op]")
+        raise UsageError("a map is not a number over time", where="statistic", hint="such as io.ops, or io.ops[op]")
     one, other = (_side(each, ranges) for each in ranges.questions())
     found = sorted(dict.fromkeys([*one.rows, *other.rows]), key=lambda key: (-_size(one.mean(key) - other.mean(key)), key))
     keys = found[:ranges.question.top]

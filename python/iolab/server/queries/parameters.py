@@ -30,7 +30,8 @@ class Parameter:
         return int(self.schema.get("maxItems", 1)), int(each.get("maxLength", LONGEST_NAME))
 
 
-_DURATION = r"([0-9]+(\.[0-9]+)?\s*(ns|us|µs|ms|s|min|m|h|d)|0)"
+_DURATION = "((?=[0-9])" + "".join(rf"([0-9]+(\.[0-9]+)?\s*({each})\s*)?" for each in ("d", "h", "min|m", "s", "ms", "us|µs", "ns")) + "|0)"
+"""One or several numbers with units that come down, as `parse_duration` takes them."""
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?"
 _DATE = (r"[0-9]{4}-?((0[1-9]|1[0-2])-?(0[1-9]|[12][0-9]|3[01])|W[0-5][0-9](-?[1-7])?)"
          r"(.[0-2][0-9][0-9:.,]*(Z|[+-][0-9:.]+)?)?")
@@ -41,7 +42,7 @@ STATISTICS = rf"{_NAME}(\[[^\u0000]*\]\s*)?$"
 StatisticText = Annotated[Text, StringConstraints(pattern=r"^[^\x00]*$"), Field(json_schema_extra={"pattern": STATISTICS})]
 """A statistic in a document. The schema's pattern is not used to refuse one: what parses statistics says why."""
 MOMENT = rf"^\s*(-?\s*{_DURATION}|[0-9]{{1,19}}|{_CLOCK}|{_DATE})\s*$"
-INTERVAL = rf"^(\s*(?=[0-9.]*[1-9]){_DURATION}\s*|{ALL})$"
+INTERVAL = rf"^(\s*(?=[^1-9]*[1-9]){_DURATION}\s*|{ALL})$"
 QUANTITY = r"^\s*[0-9]+(\.[0-9]+)?\s*[A-Za-zµ]*\s*$"
 
 

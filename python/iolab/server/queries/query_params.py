@@ -132,7 +132,7 @@ def number(words: Words, name: str, default: int, least: int, most: int) -> int:
     if text is None:
         return default
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most):
-        raise UsageError(f"'{text[:40]}' is no whole number from {least} to {most}", where=name)
+        raise UsageError(f"'{text[:40]}' is not a whole number from {least} to {most}", where=name)
     return int(text)
 
 
@@ -144,7 +144,7 @@ def moment(text: str, first: int, last: int) -> int:
     try:
         return parse_moment(bare, first, last)
     except (OverflowError, OSError):
-        raise UsageError(f"'{text}' is no moment", hint="write 30s, -10m or 2026-03-01T12:00:05") from None
+        raise UsageError(f"'{text}' is not a moment", hint="write 30s, -10m or 2026-03-01T12:00:05") from None
 
 
 def span_of(words: Words, ends: tuple[int, int], which: str = "") -> tuple[int | None, int | None]:

@@ -61,7 +61,7 @@ def _answer(store: Store, question: str) -> str:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=200, errors="strict")
     except ValueError:
-        raise UsageError("that is no query", where=path[:40]) from None
+        raise UsageError("that is not a query", where=path[:40]) from None
     answer = route.answer(store, parameters(pairs, {each.name: each.bounds for each in route.parameters}))
     assert not isinstance(answer, bytes)
     return answer.model_dump_json(by_alias=True)

@@ -37,7 +37,7 @@ def narrowed(statistic: Statistic, value: str | Between) -> Statistic:
         raise UsageError("utilization can't be narrowed", where=f"statistic '{statistic}'", hint="break it down by device instead")
     if isinstance(value, Between):
         if field not in QUANTIZED:
-            raise UsageError(f"a range is no {field}", where=f"statistic '{statistic}'", hint="name one of its values")
+            raise UsageError(f"a range is not a value of {field}", where=f"statistic '{statistic}'", hint="name one of its values")
         more = Filter(field, "=", (value,))
     elif ANY[field].kind == "name":
         more = Filter(field, "=", (value,))

@@ -24,7 +24,7 @@ TimedPart: TypeAlias = tuple[LostKind, int, int, int | None]
 
 @dataclass(frozen=True)
 class Losses:
-    """What was lost within a window: records dropped, damaged, and starts or completions without their other half; and what
+    """What was lost within a window: records dropped, damaged, and unmatched issue or completion events; and what
     of it has a time. `unknown`: which of the three are more than that, by a number nobody knows."""
 
     lost: int

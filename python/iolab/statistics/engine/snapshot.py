@@ -110,9 +110,9 @@ def choose(sources: Sequence[str], entry: Entry | None, wanted: str | None, plac
         held = [name for name in preferred if name in sources]
         if not held:
             raise UsageError(f"holds no events of {' or '.join(preferred)}, which {entry.name} counts", where=place,
-                             hint=f"there are those of {', '.join(sources)}" if sources else "nothing was recorded there")
+                             hint=f"it holds events of {', '.join(sources)}" if sources else "nothing was recorded there")
         return held[0], []
     if not sources:
         raise FormatError("holds no events", where=place)
     first, *others = preference(list(sources), preferred)
-    return first, [f"events of {first}; there are those of {', '.join(others)} as well"] if others else []
+    return first, [f"{first} events; --source {' or '.join(others)} for the others"] if others else []

@@ -26,17 +26,17 @@ def parse_whole(text: str, kind: Kind) -> int:
     match = _QUANTITY.fullmatch(text.strip())
     example = {"time": "10ms", "size": "8KiB", "number": "1234"}[kind]
     if not match:
-        raise UsageError(f"'{text.strip()}' is no {kind}", hint=f"write it like {example}")
+        raise UsageError(f"'{text.strip()}' is not a {kind}", hint=f"write it like {example}")
     number, unit = Fraction(match[1]), match[2]
     units = _UNITS[kind]
     if not unit and kind == "time" and number:
         raise UsageError(f"'{text.strip()}' has no unit", hint=f"write {match[1]}us, {match[1]}ms or {match[1]}s")
     if unit and unit not in units:
-        raise UsageError(f"'{unit}' is no unit of a {kind}", hint=f"there are {', '.join(units)}" if kind != "number" else "leave it out")
+        raise UsageError(f"'{unit}' is not a unit of {kind}", hint=f"there are {', '.join(units)}" if kind != "number" else "leave it out")
     value = number * units.get(unit, 1)
     if value.denominator != 1 or value > _MOST:
         smallest = {"time": "nanoseconds", "size": "bytes", "number": "units"}[kind]
-        raise UsageError(f"'{text.strip()}' is no whole number of {smallest} within 64 bits", hint=f"write it like {example}")
+        raise UsageError(f"'{text.strip()}' is not a whole number of {smallest} within 64 bits", hint=f"write it like {example}")
     return int(value)
 
 

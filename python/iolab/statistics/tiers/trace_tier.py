@@ -83,7 +83,7 @@ def over_time(trace: Trace, asked: Statistic, source: str | None, ends: Ends, in
         span, many = (first * interval, (last + 1) * interval - 1), columns_of(first * interval, last * interval, interval)
         found["c"], base = np.ma.asarray(seen - first), first * interval
     notes = [f"{count} {words}" for count, words in ((stream.damaged, "damaged lines or records left out"), (
-        stream.losses, "records lost by the tracer"), (stream.unpaired, "starts or completions without their other half")) if count]
+        stream.losses, "records lost by the tracer"), (stream.unpaired, "unmatched issue or completion events")) if count]
     notes += stream.assumptions
     fields = [each for each in (asked.breakdown, *(each.field for each in asked.filters)) if each in FIELDS]
     notes += lacking(asked.entry, fields, name, told_by(trace, (name,))).values()

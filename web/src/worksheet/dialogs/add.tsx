@@ -136,7 +136,7 @@ function Nothing({ all }: { all: readonly Choice[] }) {
 	const some = (words: readonly string[]) => [...new Set(words)].filter(Boolean).slice(0, 12).join(", ");
 	return (
 		<p class="nothing" role="status">
-			Nothing is called so. What can be named: a group ({some(all.map((each) => each.group))}), a field (
+			No statistic matches. What can be named: a group ({some(all.map((each) => each.group))}), a field (
 			{some(all.map((each) => each.field))}), an operation (read, write), or all of it: io.ops[op=write][latency].
 		</p>
 	);

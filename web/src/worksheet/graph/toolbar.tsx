@@ -33,7 +33,7 @@ export function Toolbar({ spec, answer }: { spec: GraphSpec; answer: Drawable | 
 				<Choice
 					label="from"
 					name="source"
-					title="Whose numbers they are"
+					title="Source of the numbers"
 					values={sources.map((each) => each.name)}
 					value={spec.source || (sources[0]?.name ?? "")}
 					words={(name) => `${name}${sources.find((each) => each.name === name)?.counted ? " (counters)" : ""}`}

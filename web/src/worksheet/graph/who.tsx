@@ -135,7 +135,7 @@ function Shares({
 	found: Who | null;
 	stale: boolean;
 }) {
-	if (!found) return <p class="quiet waiting">Whose are these?</p>;
+	if (!found) return <p class="quiet waiting">Who issued these?</p>;
 	const telling = found.dimensions.filter((each) => each.telling >= TELLING);
 	const same = found.dimensions.filter((each) => each.telling < TELLING).map((each) => each.field);
 	return (
