@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from iolab.charts.book import ChartBook
-from iolab.charts.export import to_svg
 from iolab.charts.model import Chart
 from iolab.charts.over_load import over_load
 from iolab.charts.series import series
@@ -135,7 +134,7 @@ def _of_planned(results: Results, done: int) -> str:
 
 
 def _shown(drawn: Chart, picture: Picture, name: str = "") -> str:
-    return picture(name or drawn.name, to_svg(drawn), drawn.title)
+    return picture(name or drawn.name, drawn.svg(), drawn.title)
 
 
 def _run(results: Results, words: Sequence[str]) -> Run:

@@ -13,6 +13,7 @@ import altair as alt
 from altair.utils.schemapi import debug_mode
 
 from .drawing import Drawing
+from .picture import to_png, to_svg
 from .theme import LIGHT, Config
 
 MIME_TYPE = "application/vnd.vegalite.v6+json"
@@ -49,15 +50,11 @@ class Chart:
 
     def svg(self, config: Config = LIGHT) -> str:
         """The chart as an SVG document, title and description inside. Needs no browser and no network."""
-        from .export import to_svg
-
-        return to_svg(self, config)
+        return to_svg(self.themed(config), self.title, self.caption)
 
     def png(self, scale: float = 2, config: Config = LIGHT) -> bytes:
         """The chart as a PNG file of `scale` pixels per unit, its title in the metadata."""
-        from .export import to_png
-
-        return to_png(self, scale, config)
+        return to_png(self.themed(config), self.title, self.caption, scale)
 
     def to_csv(self) -> str:
         """The numbers drawn as CSV (RFC 4180, lines ended by LF): base units, unrounded; an absent value is empty."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..metrics import Metric
+from ..registry import load
 from ..verdict import Level
 
 AGAIN = "-again"
@@ -157,17 +158,13 @@ class Comparison:
     shown_unit: str | None = None
 
     def __str__(self) -> str:
-        from .render.text import TextRenderer
-
-        return TextRenderer().render(self)
+        return str(load("renderer", "text")().render(self))
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_markdown_(self) -> str:
-        from .render.markdown import MarkdownRenderer
-
-        return MarkdownRenderer().render(self)
+        return str(load("renderer", "markdown")().render(self))
 
     @property
     def again(self) -> tuple[int, int]:

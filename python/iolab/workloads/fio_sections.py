@@ -10,9 +10,9 @@ from ..errors import UsageError
 from ..hosts.base.options import OptionProblem
 from ..units import parse_fio_time
 from .compressibility import DECIDED, data_options
+from .fio_fields import FioFields
 from .fio_ios import log_notes, log_problems
 from .fio_jobfile import KEY, Section, read_job_file
-from .fio_model import FioOptions
 from .fio_names import ALIASES, OBSOLETE, SET_BY_IOLAB
 from .fio_options import Scalar, problems
 from .fio_sizes import as_fio_reads, as_meant, in_bytes
@@ -56,7 +56,7 @@ class _Timing:
     time_based: bool = False
 
 
-def resolve(given: FioOptions) -> Resolved:
+def resolve(given: FioFields) -> Resolved:
     """The sections and how long they run; problems are keyed as in the workload's table."""
     notes: dict[str, None] = {}
     timing = _Timing(time_based=given.job is None)
@@ -82,7 +82,7 @@ def resolve(given: FioOptions) -> Resolved:
                     given.job is not None)
 
 
-def _given_sections(given: FioOptions, timing: _Timing, notes: dict[str, None]) -> tuple[list[Section], list[OptionProblem]]:
+def _given_sections(given: FioFields, timing: _Timing, notes: dict[str, None]) -> tuple[list[Section], list[OptionProblem]]:
     """The job file's sections without what iolab or the target decides, or one without options."""
     if given.job is None:
         missing = [OptionProblem(("section",), "is set without a job file", "name one in job_file")] if given.section else []
@@ -136,7 +136,7 @@ def _take_time(name: str, value: Scalar, timing: _Timing, found: list[OptionProb
         timing.ramp = max(seconds, timing.ramp or 0.0)
 
 
-def _laid_over(given: FioOptions, sections: Sequence[Section], notes: dict[str, None]) -> tuple[list[Section], list[OptionProblem]]:
+def _laid_over(given: FioFields, sections: Sequence[Section], notes: dict[str, None]) -> tuple[list[Section], list[OptionProblem]]:
     """The study's options over each section's, then its compressibility; checked as the job that comes of it."""
     found: list[OptionProblem] = []
     options: Mapping[str, Scalar] = given.options

@@ -14,8 +14,8 @@ from typing import Any
 
 from ..hosts.base.options import OptionProblem
 from .compressibility import DECIDED, data_options
+from .fio_fields import SHORTEST_STEP, StepOptions
 from .fio_jobfile import Section
-from .fio_model import SHORTEST_STEP, StepOptions
 from .fio_names import KNOWN, RESERVED
 from .fio_options import Scalar, problems
 

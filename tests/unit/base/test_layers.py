@@ -74,22 +74,6 @@ def test_groups_import_only_what_stands_left_of_them(root: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_modules_of_kept_statistics_form_no_circle(root: Path) -> None:
-    """Imports inside functions count as well."""
-    package = root / "python/iolab/statistics/kept"
-    names = {path.stem for path in package.glob("*.py")} - {"__init__"}
-    needs: dict[str, set[str]] = {}
-    for name in names:
-        nodes = [node for node in ast.walk(ast.parse((package / f"{name}.py").read_text()))
-                 if isinstance(node, ast.ImportFrom) and node.level == 1]
-        needs[name] = {each for node in nodes for each in ([node.module] if node.module else [alias.name for alias in node.names])} & names
-    assert needs["recovery"] >= {"definitions", "state"}
-    left = dict(needs)
-    while ends := [name for name, others in left.items() if not others & left.keys()]:
-        left = {name: others for name, others in left.items() if name not in ends}
-    assert not left, left
-
-
 @pytest.mark.parametrize("group", ["formats", "hosts", "recording", "report", "results", "server", "statistics"])
 def test_rooms_of_a_group_form_no_circle(root: Path, group: str) -> None:
     """A room is a sub-package; what it imports, directly or through others, never imports it."""

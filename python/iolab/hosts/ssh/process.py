@@ -9,14 +9,11 @@ import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from signal import Signals
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ...errors import RunError
 from .channel import Channel, HostLost
 from .remote_paths import mirror_root, work_place
-
-if TYPE_CHECKING:
-    from .host import SshHost
 
 RUN_DIRECTORY = "IOLAB_RUN_DIR"
 """Variable that tells a study's commands where to leave files: its value is a directory of this machine, so it has a mirror too."""
@@ -24,6 +21,19 @@ _MARK = "IOLAB_CONNECTION"
 _CHUNK = 1 << 20
 _LARGEST_SENT = 64 << 20
 _WORD = re.compile(r"[^\s'\"`;|&<>()$=,]+")
+
+
+class Owner(Protocol):
+    """The host that started a process."""
+
+    @property
+    def name(self) -> str:
+        """What the host is called in results."""
+        ...
+
+    def release(self, process: SshProcess) -> None:
+        """Remove the mirrors of directories that the process used and no other one uses."""
+        ...
 
 
 class SshProcess:
@@ -34,7 +44,7 @@ class SshProcess:
         mark: `NAME=value` that stands in its environment and in no other's but its children's.
     """
 
-    def __init__(self, host: SshHost, channel: Channel, generation: int, cwd: Path, stdout: Path, stderr: Path) -> None:
+    def __init__(self, host: Owner, channel: Channel, generation: int, cwd: Path, stdout: Path, stderr: Path) -> None:
         self._host, self._channel, self._generation = host, channel, generation
         self._cwd, self._words = cwd.absolute(), (stdout.absolute(), stderr.absolute())
         self._directories: list[Path] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ... import _core
 from ...errors import FormatError
@@ -16,11 +16,11 @@ from ..segments.segments import noted_segments, part_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..base.layout import Kind
     from ..base.metadata import Facts
     from ..base.unrecorded import Unrecorded
     from ..segments.maps import Maps
     from ..segments.segments import Segment
-    from .recording import Recording
 
 QUANTILES = {"50": 0.5, "90": 0.9, "99": 0.99, "99.9": 0.999, "99.99": 0.9999, "max": 1.0}
 _KEYS = ["source", "op", "index"]
@@ -28,6 +28,25 @@ MAPPED = ("io.latency", "io.size")
 """Default maps that percentiles come of."""
 SHOWN = 20
 """Names of a dimension that a summary gives."""
+
+
+class Summarized(Protocol):
+    """What a summary reads of a recording: the members of `Recording` of these names."""
+
+    path: Path
+
+    @property
+    def facts(self) -> Facts: ...
+    def snapshot(self, kind: Kind = ...) -> tuple[list[Segment], pa.Table | None]: ...
+    def segments(self) -> list[Segment]: ...
+    def sample_segments(self) -> list[Segment]: ...
+    def damaged(self) -> list[tuple[Path, str]]: ...
+    def losses(self) -> list[Mapping[str, Any]]: ...
+    def unrecorded(self) -> list[Unrecorded]: ...
+    def told_ns(self) -> int | None: ...
+    def gaps(self) -> list[tuple[int, int]]: ...
+    def marks(self) -> list[dict[str, Any]]: ...
+    def processes(self) -> list[dict[str, Any]]: ...
 
 
 @dataclass(frozen=True)
@@ -87,7 +106,7 @@ class RecordingSummary:
         return self.bytes["events"] / rows if rows else None
 
 
-def summary_of(recording: Recording) -> RecordingSummary:
+def summary_of(recording: Summarized) -> RecordingSummary:
     """Look at everything once. Default maps that are damaged or missing are made anew of their events, not on disk."""
     # one whose map and events are damaged is known as such then
     for _ in range(2):
@@ -97,7 +116,7 @@ def summary_of(recording: Recording) -> RecordingSummary:
     raise FormatError("changes while it is read", where=recording.path)
 
 
-def _summary_of(recording: Recording) -> RecordingSummary | None:
+def _summary_of(recording: Summarized) -> RecordingSummary | None:
     sealed, hot = recording.snapshot("events")
     facts = recording.facts
     whole = _Whole()
@@ -129,7 +148,7 @@ def _summary_of(recording: Recording) -> RecordingSummary | None:
         bytes=_sizes(recording.path), broken=recording.damaged())
 
 
-def _sessions(recording: Recording) -> list[tuple[int, int]]:
+def _sessions(recording: Summarized) -> list[tuple[int, int]]:
     """From when to when a recording in which nothing happened was recorded, as far as anybody said; nothing where nobody did."""
     sessions = recording.facts.sessions
     begun = [first for each in sessions if (first := each.get("from_ns")) is not None]
