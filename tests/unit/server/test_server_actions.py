@@ -102,6 +102,7 @@ def test_documents_that_are_no_worksheet(body: bytes, status: int, said: str, cl
     answer = client.put(f"{API}/worksheets/one", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == status
     assert said in answer.json()["error"]
+    assert "function-" not in answer.json()["error"]
     assert len(answer.content) < 1000
     assert listed(state.worksheets).worksheets == []
 

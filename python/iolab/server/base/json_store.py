@@ -115,5 +115,6 @@ def said(error: ValidationError) -> str:
     errors = error.errors(include_url=False, include_context=False, include_input=False)
     # of the forms that a part may have, those that it does not have at all come with missing and foreign fields
     first = next((each for each in errors if each["type"] not in ("missing", "extra_forbidden")), errors[0])
-    place = ".".join(str(part)[:40] for part in first["loc"])
+    # pydantic names its own validators among the parts of a place
+    place = ".".join(str(part)[:40] for part in first["loc"] if not str(part).startswith("function-"))
     return f"{place}: {first['msg']}" if place else str(first["msg"])
