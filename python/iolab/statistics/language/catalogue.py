@@ -64,8 +64,8 @@ class Entry:
 LAST = ("fio", "syscall", "zpool", "zpool-sizes")
 """Sources that answer for the device only where there is nothing nearer to it, in this order; counters are nearer."""
 
-_DISKS = "counters: a sum holds whole disks; partitions and devices made of others (dm, md, loop) are told when asked for"
-_LINKS = "a sum holds interfaces to the outside; loopback, bridges, bonds and virtual ones are told when asked for"
+_DISKS = "counters: a sum holds whole disks; partitions and devices made of others (dm, md, loop) are shown on request"
+_LINKS = "a sum holds interfaces to the outside; loopback, bridges, bonds and virtual ones are shown on request"
 _ARC = "the machine's one ARC, all pools together"
 _TXG = "groups that were done; one that came and went between two readings is lost, and counted as such"
 
@@ -80,7 +80,7 @@ def _counted(name: str, measure: str, unit: str, about: str, counter: Counter, c
     return Entry(name, about, measure, unit, (), True, counter.filters, counter.breakdowns, counter, covers)
 
 
-_EVENTS = "every I/O that was recorded; what was lost is told beside it"
+_EVENTS = "every recorded I/O; losses are reported with the answer"
 
 _OCTAVES = "OpenZFS's own counts by powers of two; a condition on {} holds for all from its least value to twice that, or for none"
 
@@ -91,58 +91,58 @@ def _of_disks(name: str, about: str, source: str, quantity: str, *more: str) -> 
 
 
 CATALOGUE = {entry.name: entry for entry in (
-    _entry("io", "ops", "I/Os of the devices: those of the block layer where they were recorded", ("block",), False, _ALL,
+    _entry("io", "ops", "block device I/Os", ("block",), False, _ALL,
            counter_catalogue.DISK_OPS, f"events: {_EVENTS}; {_DISKS}"),
-    _entry("io", "bytes", "bytes that the devices moved", ("block",), False, _ALL, counter_catalogue.DISK_BYTES,
+    _entry("io", "bytes", "block device throughput", ("block",), False, _ALL, counter_catalogue.DISK_BYTES,
            f"events: {_EVENTS}; {_DISKS}"),
-    _counted("io.utilization", "share", "1", "share of the time in which a device had something to do; the mean over whole disks",
-             counter_catalogue.DISK_BUSY, "a device that works on many I/Os at once can take more though it is always busy"),
-    _counted("io.queue", "level", "", "I/Os in flight, on average over time", counter_catalogue.DISK_QUEUE, _DISKS),
-    _entry("file", "ops", "system calls on files and devices", ("syscall",), True, _CALLS, covers=_EVENTS),
-    _entry("file", "bytes", "bytes that system calls moved", ("syscall",), True, _CALLS, covers=_EVENTS),
-    _entry("app", "ops", "I/Os as the load generator saw them", ("fio",), True, _JOBS, covers=_EVENTS),
-    _entry("app", "bytes", "bytes as the load generator saw them", ("fio",), True, _JOBS, covers=_EVENTS),
-    _counted("cpu.utilization", "share", "1", "share of the processors' time that was spent", counter_catalogue.CPU,
+    _counted("io.utilization", "share", "1", "device utilization: share of time with at least one I/O in flight; mean over whole disks",
+             counter_catalogue.DISK_BUSY, "a device that serves several I/Os in parallel can be 100 % utilized and still have capacity"),
+    _counted("io.queue", "level", "", "queue depth: mean I/Os in flight", counter_catalogue.DISK_QUEUE, _DISKS),
+    _entry("file", "ops", "read, write and sync system calls on files and devices", ("syscall",), True, _CALLS, covers=_EVENTS),
+    _entry("file", "bytes", "throughput of read and write system calls", ("syscall",), True, _CALLS, covers=_EVENTS),
+    _entry("app", "ops", "I/Os as seen by the load generator", ("fio",), True, _JOBS, covers=_EVENTS),
+    _entry("app", "bytes", "throughput as seen by the load generator", ("fio",), True, _JOBS, covers=_EVENTS),
+    _counted("cpu.utilization", "share", "1", "CPU utilization, mean over CPUs", counter_catalogue.CPU,
              "idle and iowait count only where a condition names them; several processors are averaged"),
-    _counted("memory.bytes", "level", "B", "memory in use, by what it holds", counter_catalogue.MEMORY,
+    _counted("memory.bytes", "level", "B", "memory in use, by kind", counter_catalogue.MEMORY,
              "free, available, dirty, writeback and total count only where a condition names them"),
-    _counted("net.bytes", "bytes", "B/s", "bytes that network interfaces moved", counter_catalogue.NET_BYTES, _LINKS),
-    _counted("net.packets", "packets", "1/s", "packets that network interfaces moved", counter_catalogue.NET_PACKETS, _LINKS),
-    _counted("net.link", "level", "B/s", "speed of the network's links, each way", counter_catalogue.NET_LINK,
+    _counted("net.bytes", "bytes", "B/s", "network interface throughput", counter_catalogue.NET_BYTES, _LINKS),
+    _counted("net.packets", "packets", "1/s", "network interface packets", counter_catalogue.NET_PACKETS, _LINKS),
+    _counted("net.link", "level", "B/s", "network link speed, per direction", counter_catalogue.NET_LINK,
              f"links that are up; {_LINKS}"),
-    _counted("ip.bytes", "bytes", "B/s", "bytes that TCP connections moved, by the machine at the other end", counter_catalogue.IP_BYTES,
+    _counted("ip.bytes", "bytes", "B/s", "TCP throughput, by peer", counter_catalogue.IP_BYTES,
              "TCP in the network namespace that is recorded; out is what the peer acknowledged; a connection that ends between two "
              "readings counts where the kernel tells of its end, else up to its last reading; a sum leaves out this machine's own"),
-    _counted("fs.capacity", "level", "B", "room that is taken in file systems on local devices", counter_catalogue.FILE_SYSTEMS,
+    _counted("fs.capacity", "level", "B", "used space of file systems on local devices", counter_catalogue.FILE_SYSTEMS,
              "size and available count only where a condition names them; data sets of one pool share its room"),
-    _counted("vm.faults", "faults", "1/s", "page faults: major ones waited for I/O", counter_catalogue.FAULTS, "the whole machine"),
-    _counted("arc.accesses", "accesses", "1/s", "accesses to OpenZFS's cache in memory: hits, hits on what is being read, misses",
+    _counted("vm.faults", "faults", "1/s", "page faults; major faults wait for I/O", counter_catalogue.FAULTS, "the whole machine"),
+    _counted("arc.accesses", "accesses", "1/s", "ARC accesses: hits, I/O hits (data already being read), misses",
              zfs.ARC_ACCESSES, _ARC),
-    _counted("arc.hit_ratio", "share", "1", "share of the accesses to OpenZFS's cache in memory that found what they wanted",
+    _counted("arc.hit_ratio", "share", "1", "ARC hit ratio",
              zfs.ARC_HIT_RATIO, f"{_ARC}; nothing where there was no access"),
-    _counted("arc.size", "level", "B", "memory that OpenZFS's cache holds, by what it holds", zfs.ARC_SIZE,
+    _counted("arc.size", "level", "B", "ARC size, by kind", zfs.ARC_SIZE,
              f"{_ARC}; total, recent, frequent, anonymous, compressed and uncompressed count only where a condition names them"),
-    _counted("arc.target", "level", "B", "memory that OpenZFS's cache aims at", zfs.ARC_TARGET,
+    _counted("arc.target", "level", "B", "ARC target size", zfs.ARC_TARGET,
              f"{_ARC}; least and most count only where a condition names them"),
-    _counted("l2arc.accesses", "accesses", "1/s", "accesses to OpenZFS's cache on disks, of what missed the one in memory",
+    _counted("l2arc.accesses", "accesses", "1/s", "L2ARC accesses (ARC misses): hits and misses",
              zfs.L2ARC_ACCESSES, "all cache devices together"),
-    _counted("l2arc.bytes", "bytes", "B/s", "bytes that OpenZFS's cache on disks moved", zfs.L2ARC_BYTES, "all cache devices together"),
-    _counted("l2arc.size", "level", "B", "room that is taken on OpenZFS's cache devices", zfs.L2ARC_SIZE,
+    _counted("l2arc.bytes", "bytes", "B/s", "L2ARC device throughput", zfs.L2ARC_BYTES, "all cache devices together"),
+    _counted("l2arc.size", "level", "B", "L2ARC allocated size", zfs.L2ARC_SIZE,
              "all cache devices together; logical, which is before compression, counts only where a condition names it"),
-    _counted("l2arc.headers", "level", "B", "memory that is taken to find what lies on OpenZFS's cache devices", zfs.L2ARC_HEADERS,
+    _counted("l2arc.headers", "level", "B", "ARC memory used by L2ARC headers", zfs.L2ARC_HEADERS,
              "a part of arc.size"),
-    _of_disks("zpool.ops", "I/Os of OpenZFS's disks by the time that they took, in the queue and at the disk", "zpool", "latency"),
-    _of_disks("zpool.sizes", "I/Os of OpenZFS's disks by their size; flags are the queue: sync, async, scrub, trim, rebuild",
+    _of_disks("zpool.ops", "I/Os of OpenZFS vdevs by latency, queue time included", "zpool", "latency"),
+    _of_disks("zpool.sizes", "I/Os of OpenZFS vdevs by size; flags name the queue: sync, async, scrub, trim, rebuild",
               "zpool-sizes", "size", "flags"),
-    _counted("txg.groups", "groups", "1/s", "transaction groups that were written", zfs.TXG_GROUPS, _TXG),
-    _counted("txg.bytes", "bytes", "B/s", "bytes that transaction groups wrote", zfs.TXG_BYTES,
+    _counted("txg.groups", "groups", "1/s", "transaction groups synced", zfs.TXG_GROUPS, _TXG),
+    _counted("txg.bytes", "bytes", "B/s", "bytes written by transaction groups", zfs.TXG_BYTES,
              f"{_TXG}; counted when a group is done; dirty and read count only where a condition names them"),
-    _counted("txg.time", "level", "", "time that transaction groups spent in each phase, per second", zfs.TXG_TIME,
+    _counted("txg.time", "level", "", "time of transaction groups in each phase, per second", zfs.TXG_TIME,
              f"{_TXG}; counted when a group is done; one is open while another syncs, so that the sum is more than 1"),
-    _counted("zil.commits", "commits", "1/s", "commits of the intent log", zfs.ZIL_COMMITS, "all pools together"),
-    _counted("zil.records", "records", "1/s", "records of the intent log, by how their data are written", zfs.ZIL_RECORDS,
+    _counted("zil.commits", "commits", "1/s", "intent log (ZIL) commits", zfs.ZIL_COMMITS, "all pools together"),
+    _counted("zil.records", "records", "1/s", "intent log (ZIL) records, by how the data is written", zfs.ZIL_RECORDS,
              "all pools together"),
-    _counted("zil.bytes", "bytes", "B/s", "bytes of the intent log, on the pool's own devices and on log devices", zfs.ZIL_BYTES,
+    _counted("zil.bytes", "bytes", "B/s", "intent log (ZIL) throughput, on pool devices and on log devices", zfs.ZIL_BYTES,
              "all pools together"),
 )}
 """Every statistic, by name."""
