@@ -60,7 +60,7 @@ def test_names_of_instances_are_taken_as_they_are() -> None:
 
 def test_clean_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["record", "--clean", "--duration", "1s"]) == 2
-    assert "--clean: stands alone" in capsys.readouterr().err
+    assert "--clean: cannot be combined with other arguments" in capsys.readouterr().err
 
 
 @pytest.mark.real

@@ -69,7 +69,7 @@ def test_two_fio_results_and_nothing_else(tree: Path, tmp_path: Path, capsys: py
     out, err = _done(capsys, "compare", first, second)
     assert "qd1" in out
     assert "no interval" in out
-    assert "one run per cell: no interval, and no change can be told from noise" in out
+    assert "one run per cell: no interval, and no change can be distinguished from noise" in out
     assert "variants differ in fio's iodepth (qd1: 1, qd8: 8)" in out
     assert not err
     assert "1 run, imported files" in _done(capsys, "show", first)[0]

@@ -102,6 +102,6 @@ def test_the_recorder_takes_them_up(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         until(lambda: suspended() == 3, "all to be suspended, one after the other")
         capsys.readouterr()
         assert run(["keep", "limits", str(path), "--bytes", "1g"]) == 0
-        assert f"iolab keep resume {path} goes on" in capsys.readouterr().err
+        assert f"iolab keep resume {path} resumes them" in capsys.readouterr().err
         assert run(["keep", "resume", str(path)]) == 0
         until(lambda: suspended() == 0, "them to go on")

@@ -146,7 +146,7 @@ def test_the_same_directory_is_gone_on_with(probe: Callable[..., Path], capsys: 
     (["--device", "no-such-disk"], 2, "--device no-such-disk: no such block device"),
     (["--duration", "soon"], 2, "--duration: 'soon' is not a duration"),
     (["--duration", "0"], 2, "--duration: '0' is not a time"),
-    (["--duration", "3s", "--", "true"], 2, "--duration stands beside a COMMAND"),
+    (["--duration", "3s", "--", "true"], 2, "--duration cannot be combined with a COMMAND"),
     (["--budget", "much"], 2, "--budget"),
     (["--budget", "0%"], 2, "leaves nothing"),
     (["--budget", "10"], 2, "--budget: '10' is 10 bytes a second, too few to record with; write a unit, such as 10MiB/s, or 10% of"),
@@ -277,7 +277,7 @@ def test_a_clock_that_is_set_ends_a_session(probe: Callable[..., Path]) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
-    assert "the clock went ahead by 2.00 h: it was set, or the machine slept; recording goes on by the new time" in err
+    assert "the clock went ahead by 2.00 h: it was set, or the machine slept; recording continues with the new time" in err
     [_, again] = starts(log)
     recording = Recording(Path("r"))
     [before, after] = recording.facts.sessions
@@ -396,8 +396,8 @@ def test_another_process_ends_a_recording_whose_owner_is_gone(probe: Callable[..
 
 
 @pytest.mark.parametrize(("arguments", "code", "words"), [
-    (["--stop", "nowhere"], 3, "is not a recording"), (["--stop", "r", "block"], 2, "stands alone"),
-    (["--stop", "r", "--duration", "2s"], 2, "stands alone"), (["--stop", "r", "--", "ls"], 2, "stands alone")])
+    (["--stop", "nowhere"], 3, "is not a recording"), (["--stop", "r", "block"], 2, "cannot be combined"),
+    (["--stop", "r", "--duration", "2s"], 2, "cannot be combined"), (["--stop", "r", "--", "ls"], 2, "cannot be combined")])
 def test_what_can_not_be_stopped_is_said(arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     found, _, err = said(capsys, "record", *arguments)
     assert found == code

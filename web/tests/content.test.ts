@@ -229,7 +229,7 @@ describe("a content", () => {
 	it("says when more values are chosen than are told apart, and where the others are", () => {
 		const highlights = "abcdefghi".split("");
 		const spec = { by: "process", highlights, mode: "highlight" as const };
-		expect(left(spec, 30)).toBe("7 of 9 chosen values are told apart");
+		expect(left(spec, 30)).toBe("7 of 9 chosen values are shown separately");
 		expect(left({ ...spec, highlights: highlights.slice(2) }, 30)).toBe("");
 		expect(left({ ...spec, by: "" }, 30)).toBe("");
 		expect(left({ ...spec, mode: "rainbow" }, 30)).toBe("7 of 30 values are in colour, the others are grey");

@@ -24,7 +24,7 @@ class Reference:
         label: what it is, such as `10 GbE link`.
         value: in the base unit of the axis it stands on.
         axis: `x` or `y`.
-        unit: that base unit, where it is to be drawn only on axes of that unit (a link's B/s stands on no axis of IOPS).
+        unit: that base unit, where it is to be drawn only on axes of that unit (a link's B/s is not a quantity of any axis of IOPS).
     """
 
     label: str
@@ -44,7 +44,8 @@ def parse_reference(text: str) -> Reference:
         raise UsageError(f"'{text}' is not a reference", where="--reference", hint="write a label and a quantity: '10 GbE link=1192MiB/s'")
     value, base = to_base(float(match[1]), match[2])
     if base not in _AXES:
-        raise UsageError(f"'{quantity.strip()}' stands on no axis", where="--reference", hint="give a throughput, a rate or a time")
+        raise UsageError(f"'{quantity.strip()}' is not a quantity of any axis", where="--reference",
+                         hint="give a throughput, a rate or a time")
     return Reference(label.strip(), value, _AXES[base], base)
 
 

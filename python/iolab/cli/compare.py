@@ -46,7 +46,7 @@ def _number(_: click.Context, __: click.Parameter, value: float) -> float:
 @click.option("--windows", is_flag=True, help="Compare the windows before and after the marks of actions, within each run.")
 @click.option("--steps", is_flag=True, help="Compare the steps of loads that rise within a run, each as a cell.")
 @click.option("--published", type=PATH, metavar="TABLE.csv[:FACTOR=LEVEL]",
-              help="Hold the cells beside a published table (or a level of it): the rank correlation with it.")
+              help="Compare the cells with a published table (or one level of it): rank correlation.")
 @click.option("--unit", help="Unit to write values in, such as us or MiB/s. Default: a readable one.")
 @click.option("--precision", type=click.IntRange(0, 15), help="Digits after the point.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True,

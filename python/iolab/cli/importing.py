@@ -95,7 +95,7 @@ def _refuse_devices(devices: tuple[str, ...]) -> None:
     from ..errors import UsageError
 
     if devices:
-        raise UsageError("--device chooses among the devices of iostat files, which stand beside fio's in a TREE", where="import",
+        raise UsageError("--device chooses among the devices of iostat files, which lie with fio's in a TREE", where="import",
                          hint="of a trace, --where device=NAME of heatmap and query keeps one device")
 
 
@@ -119,10 +119,10 @@ def _tell(found: Imported, output: Path, started: float, as_json: bool) -> None:
 _FATES = {
     "results": "fio results, each one run or more",
     "damaged": "damaged fio results: INVALID runs",
-    "evidence": "kept beside their result as evidence",
+    "evidence": "kept with their result as evidence",
     "copies": "copies of results that were taken: no runs",
     "unmatched": "fio results that no layout matches: no runs",
-    "beside-others": "files beside results that are not runs",
+    "beside-others": "files next to results that are not runs",
     "normal-output": "fio's normal output, which is for people: run fio with --output-format=json",
     "unattached": "readings or logs that belong to no single result",
     "traces": "traces of I/O: iolab import FILE -o DIR makes a recording of them",

@@ -189,7 +189,7 @@ def limits(directory: Path, size: str | None, share: str | None, ages: tuple[str
     if found["pending"]:
         say("note: the recorder has not taken it up yet")
     if wanted and any(row["state"] == "suspended" for row in listed(directory)):
-        say(f"note: what was suspended stays so: iolab keep resume {directory} goes on with it")
+        say(f"note: suspended statistics stay suspended: iolab keep resume {directory} resumes them")
 
 
 def _share(text: str) -> float:

@@ -59,13 +59,13 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
     if length == 0:
         raise UsageError("an interval is longer than nothing", where="--interval", hint="such as 1s")
     if explain and (follow or values is not None or style == "csv"):
-        raise UsageError(f"--explain stands beside {'--follow' if follow else '--who' if values is not None else '--format csv'}",
+        raise UsageError(f"--explain cannot be combined with {'--follow' if follow else '--who' if values is not None else '--format csv'}",
                          hint="it says how one answer is found, as text or JSON: leave the other option out")
     if follow:
         from . import query_follow
 
         if values is not None:
-            raise UsageError("--who stands beside --follow", hint="give one of both: who it is, is asked of what is there")
+            raise UsageError("--who cannot be combined with --follow", hint="omit one of the two")
         query_follow.follow(opened, asked, (start, end), length, style, top, source)
         return
     from_ns, until_ns = span_of([opened], start, end)

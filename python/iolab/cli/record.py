@@ -52,7 +52,7 @@ class _Record(click.Command):
 @click.option("--keep", metavar="SIZE", help="Keep the newest segments up to this size, such as 10g, or 'all'. Default: 10g.")
 @click.option("--keep-for", metavar="TIME", help="Keep what is not older, such as 12h, or 'ever'. Default: 7d.")
 @click.option("--statistic", "statistics", metavar="NAME", multiple=True,
-              help="Keep this statistic beyond its events (see iolab keep), in place of the default ones; 'none' for none; repeatable.")
+              help="Keep this statistic longer than its events (see iolab keep), instead of the default ones; 'none' for none; repeatable.")
 @click.option("--ring", metavar="SIZE", help="The kernel's buffer for each CPU, such as 64m. Default: about 2 s at 100 000 I/O a second.")
 @click.option("--clean", "cleans", is_flag=True, help="Remove the tracefs instances of killed recorders; record nothing.")
 @click.option("--shared", is_flag=True, help="Allow other users to read it, as the umask permits. Default: only the owner.")
@@ -83,7 +83,8 @@ def command(ctx: click.Context, words: tuple[str, ...], devices: tuple[str, ...]
     if ending is not None:
         return _stop(ctx, ending)
     if wanted and duration is not None:
-        raise UsageError("--duration stands beside a COMMAND", hint="give one of both: a recording lasts as long as its command")
+        raise UsageError("--duration cannot be combined with a COMMAND",
+                         hint="omit one of the two: a recording lasts as long as its command")
     settings = Settings(sources=_sources(words) or DEFAULT_SOURCES, budget=_budget(budget),
                         duration=None if duration is None else seconds_of(duration, "--duration"),
                         retention=_retention(keep, keep_for),
@@ -143,7 +144,7 @@ def _stop(ctx: click.Context, directory: Path) -> int:
 
     others = [name for name in ctx.params if name != "ending" and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
     if others or ctx.obj:
-        raise UsageError("stands alone", where="--stop", hint="iolab record --stop DIR")
+        raise UsageError("cannot be combined with other arguments", where="--stop", hint="iolab record --stop DIR")
     read_facts(directory)
     status = end_recorder(directory, STOPS_WITHIN)
     events, lost = (sum(status.get(key, {}).values()) for key in ("events", "lost"))
@@ -160,7 +161,7 @@ def _clean(ctx: click.Context) -> int:
 
     others = [name for name in ctx.params if name != "cleans" and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
     if others or ctx.obj:
-        raise UsageError("stands alone", where="--clean", hint="iolab record --clean")
+        raise UsageError("cannot be combined with other arguments", where="--clean", hint="iolab record --clean")
     removed, kept = clean(LocalHost(), str(probe_path()))
     for name in removed:
         say(f"removed tracefs instance {name}")

@@ -19,8 +19,8 @@ from .output import say
 @click.option("--charts", type=PATH, metavar="DIR", help="Write each chart into this directory instead, with its CSV.")
 @click.option("--format", "style", type=click.Choice(("svg", "png")), default="svg", show_default=True, help="Of the charts.")
 @click.option("--reference", "references", multiple=True, metavar="LABEL=QUANTITY",
-              help="A rated figure to draw beside throughput against latency: '10 GbE link=1192MiB/s'; may be given again.")
-@click.option("--published", type=PATH, metavar="TABLE.csv[:FACTOR=LEVEL]", help="Published numbers to hold the cells beside.")
+              help="A rated figure to draw in the throughput-latency chart: '10 GbE link=1192MiB/s'; repeatable.")
+@click.option("--published", type=PATH, metavar="TABLE.csv[:FACTOR=LEVEL]", help="Published numbers to compare the cells with.")
 @click.option("--lines", "lines", metavar="FACTOR", help="Over the load draw a line per level of this factor, in a panel per variant.")
 def command(path: Path, output: Path | None, charts: Path | None, style: Literal["svg", "png"], references: tuple[str, ...],
             published: Path | None, lines: str | None) -> None:

@@ -75,7 +75,7 @@ def check(rig: str) -> int:
 @click.option("--disk-iops", type=click.IntRange(1), metavar="N", help="I/Os a second that each can do. Default: no limit.")
 @click.option("--disk-mbps", type=click.IntRange(1), metavar="N", help="MB/s (10^6 bytes) that each can do. Default: no limit.")
 @click.option("--fast-disks", type=click.IntRange(0, 8), default=0, metavar="N",
-              help="Disks without a limit beside them, for a cache or a log: /dev/disk/by-id/virtio-fast0...")
+              help="Additional disks without a limit, for a cache or a log: /dev/disk/by-id/virtio-fast0...")
 @click.option("--memory", type=_Size(), metavar="SIZE", help="Memory. Default: the recipe's.")
 @click.option("--cpus", type=click.IntRange(1, 64), metavar="N", help="CPUs. Default: this machine's, at most 4.")
 def up(rig: str, name: str | None, disks: int, disk_size: int, disk_iops: int | None, disk_mbps: int | None, fast_disks: int,

@@ -64,7 +64,7 @@ def warnings_of(runs: Sequence[Run], metric: Metric, axes: Axes, baseline: str, 
         found.append(Warning("unjudged", "published numbers: UNJUDGED, without evidence to look at"))
     most = max((change.pairs for change in changes.values()), default=0)
     if changes and most == 1:
-        found.append(Warning("one-block", "one run per cell: no interval, and no change can be told from noise"))
+        found.append(Warning("one-block", "one run per cell: no interval, and no change can be distinguished from noise"))
     elif 1 < most < 6:
         found.append(Warning("few-blocks", f"{most} blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)"))
     without = sum(pairing.without for pairing in pairings.values())

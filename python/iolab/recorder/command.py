@@ -39,7 +39,7 @@ class Recorded(Protocol):
 def check_program(name: str) -> None:
     """UsageError where there is no such program: said before anything is set up."""
     if shutil.which(name) is None:
-        raise UsageError("no such program", where=name, hint="what stands after -- is run as it is; for shell syntax: -- sh -c '...'")
+        raise UsageError("no such program", where=name, hint="what follows -- is run as it is; for shell syntax: -- sh -c '...'")
 
 
 class Command:

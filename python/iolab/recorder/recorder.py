@@ -195,7 +195,7 @@ class Recorder:
         if step < 0:
             self._notice(words)
             return
-        self._notice(f"{words}; recording goes on by the new time")
+        self._notice(f"{words}; recording continues with the new time")
         self._probe.restart(words)
 
     def _tend(self) -> None:

@@ -207,7 +207,7 @@ class Builder:
                 lines = [line.strip() for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
             last = next((line for line in reversed(lines) if line.startswith(("E:", "error", "E "))), lines[-1] if lines else "no words")
             raise RunError(f"{what} failed with exit code {done.returncode}: {last[:200]}", where=self._log,
-                           hint="the same command goes on where it stopped")
+                           hint="the same command continues where it stopped")
 
 
 def _path() -> str:

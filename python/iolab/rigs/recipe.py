@@ -22,8 +22,8 @@ class Stage(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(pattern=_NAME)]
-    run: Annotated[tuple[str, ...], Field(min_length=1, description="a script beside rig.toml, and its arguments")]
-    files: Annotated[tuple[str, ...], Field(description="further files beside rig.toml that it takes")] = ()
+    run: Annotated[tuple[str, ...], Field(min_length=1, description="a script in the directory of rig.toml, and its arguments")]
+    files: Annotated[tuple[str, ...], Field(description="further files that it takes from the directory of rig.toml")] = ()
 
 
 class Recipe(BaseModel):

@@ -222,7 +222,7 @@ class StudyRunner:
                                        "removes them and goes on, once it answers again")
                 break
             if end.status == "failed" and self._options.fail_fast:
-                self._listener.noticed("stopped at the first run that failed; --resume goes on with it")
+                self._listener.noticed("stopped at the first failed run; --resume continues with it")
                 break
         return ends
 

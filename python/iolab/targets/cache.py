@@ -43,7 +43,7 @@ def check_on_disk(kind: str, where: str) -> None:
 def check_fincore(host: Host) -> None:
     """RunError where fincore(1) is missing."""
     if host.which("fincore") is None:
-        raise RunError("fincore is missing, so that a cold cache can't be told from a warm one", where=host.name,
+        raise RunError("fincore is missing, so a cold cache cannot be verified", where=host.name,
                        hint="install it: apt install util-linux-extra or util-linux (Debian, Ubuntu), dnf install util-linux (Fedora)")
 
 

@@ -49,7 +49,7 @@ class DiskOptions(Options):
         if self.device is None and self.loop is None:
             raise problems_error([OptionProblem(("loop",), "is missing", "loop = {size = \"2g\"}, or device = \"/dev/disk/by-id/...\"")])
         if self.device is not None and self.loop is not None:
-            raise problems_error([OptionProblem(("loop",), "stands beside device", "one of both")])
+            raise problems_error([OptionProblem(("loop",), "cannot be combined with device", "one of both")])
         return self
 
 

@@ -86,7 +86,7 @@ def check_loop(host: Host, loop: Loop) -> None:
     """RunError where the device is no longer there, or shrank."""
     backing = text_or_none(host, f"/sys/class/block/{loop.name}/loop/backing_file")
     if backing != host.resolve(loop.image):
-        raise RunError("the loop device is gone: something else detached it", where=loop.node)
+        raise RunError("the loop device no longer exists: something else detached it", where=loop.node)
     if _size(host, loop.name) != loop.size:
         raise RunError("the loop device has lost its size: something cut its backing file", where=loop.image)
 

@@ -76,7 +76,7 @@ class ZpoolOptions(Options):
         description="vdevs over the devices in their order: \"stripe:4\", \"mirror:2 x 7\", \"raidz2:10 + log mirror:2 + cache stripe:1\"; "
                     "or a list of words as zpool create takes them")]
     devices: Annotated[tuple[str, ...], BeforeValidator(_devices), WithJsonSchema(_TEXTS), Field(
-        description="block devices by stable names, with * and ? for several (disk2 stands before disk10); what is on those that the "
+        description="block devices by stable names, with * and ? for several (disk2 comes before disk10); what is on those that the "
                     "layout takes is overwritten, which needs --destructive")] = ()
     pool: Annotated[Table, Field(description="properties of the pool, as after zpool create -o, such as { ashift = 12 }",
                                         default_factory=dict)]
@@ -110,7 +110,7 @@ class ZpoolOptions(Options):
         if not self.devices and not isinstance(self.layout, tuple):
             raise problems_error([OptionProblem(("devices",), "is missing", "devices = \"/dev/disk/by-id/...\"")])
         if self.devices and isinstance(self.layout, tuple):
-            raise problems_error([OptionProblem(("devices",), "stands beside a layout that names its devices", "one of both")])
+            raise problems_error([OptionProblem(("devices",), "cannot be combined with a layout that names its devices", "one of both")])
         if "mountpoint" in self.properties or "canmount" in self.properties:
             raise problems_error([OptionProblem(("properties",), "say where to mount, which iolab does", "no mountpoint, no canmount")])
         return self

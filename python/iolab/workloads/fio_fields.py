@@ -48,7 +48,7 @@ class FioFields(Options):
         default_factory=dict, description="any fio options; a size is required here or in the job file")]
     job_file: Annotated[str | None, Field(
         description="an fio job file to run as it is, relative to the study; options go over what it says")] = None
-    job: Annotated[str | None, Field(description="the text of a job file, in place of job_file")] = None
+    job: Annotated[str | None, Field(description="the text of a job file, instead of job_file")] = None
     section: Annotated[str | None, Field(description="the one section of the job file to run; default: all of them at once")] = None
     compressibility: Annotated[float | None, Field(
         ge=0, le=100, description="share of the data that can be compressed away, per cent")] = None

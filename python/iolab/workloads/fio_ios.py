@@ -37,7 +37,7 @@ _BREAK = {
     "log_hist_msec": "it replaces single I/Os by histograms", "log_store_compressed": "the log would be fio's own binary",
     "log_compression": "it changes what the log costs", "write_lat_log": "iolab names the log", "log_offset": "iolab sets it",
     "log_entries": "iolab sets it", "disable_lat": "there would be no latency", "disable_clat": "there would be no latency",
-    "gtod_reduce": "there would be no latency", "unified_rw_reporting": "operations could not be told apart",
+    "gtod_reduce": "there would be no latency", "unified_rw_reporting": "operations could not be distinguished",
 }
 """Options that can't stand beside `log_ios`. Those that switch something off may stand as 0."""
 
@@ -66,7 +66,7 @@ def log_problems(sections: Sequence[Section], *, job_file: bool) -> list[OptionP
         for name, why in _BREAK.items():
             if switched_on(section.options, name):
                 where = f" (of [{section.name}])" if job_file else ""
-                found[name] = OptionProblem(("options", name), f"can't stand beside log_ios{where}: {why}", "leave one of them out")
+                found[name] = OptionProblem(("options", name), f"cannot be combined with log_ios{where}: {why}", "leave one of them out")
     return list(found.values())
 
 

@@ -58,7 +58,7 @@ def read_job_file(text: str) -> tuple[tuple[Section, ...], list[OptionProblem]]:
             problem(number, "includes another file", "write its lines into this one")
             continue
         if current is None:
-            problem(number, f"'{bare}' stands before the first section", "begin with [global] or [name]")
+            problem(number, f"'{bare}' comes before the first section", "begin with [global] or [name]")
             current = {}
         name, equals, value = (part.strip() for part in bare.partition("="))
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):

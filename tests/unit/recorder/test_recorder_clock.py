@@ -64,7 +64,7 @@ def test_another_probe_goes_on_by_the_new_time(tmp_path: Path) -> None:
     assert (outcome.status.deaths, outcome.status.state) == (0, "ended")
     assert len(one.launcher.launched) == 2
     words = "the clock went ahead by 8.00 h: it was set, or the machine slept"
-    assert one.listener.notes == [f"{words}; recording goes on by the new time"]
+    assert one.listener.notes == [f"{words}; recording continues with the new time"]
     assert outcome.status.troubles == [words]
     assert abs(outcome.status.until_ns - clock.realtime_ns()) < 2 * SECOND
     assert one.sink.rows == outcome.status.events["block"] > 360

@@ -19,7 +19,7 @@ from iolab.results.open.multi_host import Hosts, write_hosts
 from iolab.results.open.results import Results
 
 Do = Callable[..., Path]
-TO_COME = "3 of 8 planned runs are there, 5 to come: a study that ended early goes on with iolab run --resume"
+TO_COME = "3 of 8 planned runs are there, 5 to come: iolab run --resume continues a study that ended early"
 
 
 def killed_after(out: Path, number: int) -> None:

@@ -182,7 +182,7 @@ def test_revisions_stand_in_the_fingerprint(study: Path, do: Do, host: FakeHost)
 def test_a_revision_that_is_none_is_told_before_the_first_run(study: Path, do: Do, host: FakeHost, tmp_path: Path) -> None:
     study.write_text(study_text().replace("repetitions = 2", 'repetitions = 2\nrevisions = {zfs = "/src/zfs"}'))
     host.programs["sh"] = FakeProgram(output=lambda command: Completed(tuple(command), 128, "", "fatal: not a git repository\n"))
-    with pytest.raises(RunError, match="revision of 'zfs' can't be told: fatal: not a git repository"):
+    with pytest.raises(RunError, match="revision of 'zfs' cannot be determined: fatal: not a git repository"):
         do()
     assert not (tmp_path / "out").exists()
 

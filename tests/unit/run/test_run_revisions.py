@@ -86,12 +86,12 @@ def test_the_callers_own_repository_plays_no_part(tree: Path, tmp_path: Path, mo
 
 def test_what_is_no_work_tree_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RunError, match="revision of 'x' can't be told: fatal: not a git repository"):
+    with pytest.raises(RunError, match="revision of 'x' cannot be determined: fatal: not a git repository"):
         revision(HOST, "x", str(tmp_path / "empty"))
-    with pytest.raises(RunError, match="revision of 'x' can't be told"):
+    with pytest.raises(RunError, match="revision of 'x' cannot be determined"):
         revision(HOST, "x", str(tmp_path / "missing"))
     git(tmp_path / "empty", "init")
-    with pytest.raises(RunError, match="revision of 'x' can't be told"):
+    with pytest.raises(RunError, match="revision of 'x' cannot be determined"):
         revision(HOST, "x", str(tmp_path / "empty"))
 
 
@@ -155,7 +155,7 @@ def test_objects_that_a_partial_clone_lacks_are_not_fetched(hostile: tuple[Path,
         git(tree, "config", "-f", str(config), key, value)
     commit = (tree / ".git" / "logs" / "HEAD").read_text().splitlines()[-1].split()[1]
     (tree / ".git" / "objects" / commit[:2] / commit[2:]).unlink()
-    with pytest.raises(RunError, match="revision of 'x' can't be told"):
+    with pytest.raises(RunError, match="revision of 'x' cannot be determined"):
         revision(HOST, "x", str(tree))
     assert not marker.exists()
 

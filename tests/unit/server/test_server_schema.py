@@ -39,7 +39,7 @@ REASONS = {
     "interval": "columns|numbers, and|is no interval of this|at least 1 ns|longer than nothing|hundred years",
     "drawn": "percentiles",
     "low": "is a (time|size), not|is not a (unit|time|size)|unknown unit|has no unit|range .*is empty|is not a whole number of",
-    "by": "^a map can't be told apart by|^there is no .* '",
+    "by": "^a map cannot be broken down by|^there is no .* '",
     "whole numbers": r"Input should be (a valid integer|\d)",
     "span": "begins before it ends$", "name": "has another name than the path$",
     "alert": "^an alert looks at one number|is not a time of day|is not a day, in|^there is no command",

@@ -318,7 +318,7 @@ def test_statistics_of_a_newer_iolab_harm_no_others(tmp_path: Path) -> None:
     manage.add(path, ["io.bytes[file]"], backfill=True)
     rows = {row["statistic"]: row for row in manage.listed(path)}
     assert (rows["io.novelty[moon]"]["state"], rows["io.bytes[file]"]["state"]) == ("waiting", "kept")
-    assert "knows no such statistic" in rows["io.novelty[moon]"]["why"]
+    assert "does not know the statistic" in rows["io.novelty[moon]"]["why"]
     kept, scanned = (query(each, "io.bytes[file]", interval_ns=SECOND) for each in (aged(path, tmp_path / "old", 0), Recording(path)))
     assert isinstance(kept, Stack)
     assert isinstance(scanned, Stack)

@@ -157,4 +157,4 @@ def test_a_plan_is_printed_as_text_and_json(recordings: tuple[Recording, Recordi
 @pytest.mark.parametrize("other", [["--follow"], ["--who", "1ms..1s"], ["--format", "csv"]])
 def test_a_plan_is_refused_beside_what_has_none(other: list[str], many: Recording, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["query", str(many.path), "io.ops[latency]", "--explain", *other]) == 2
-    assert f"--explain stands beside {' '.join(other[:1] if other[0] != '--format' else other)}" in capsys.readouterr().err
+    assert f"--explain cannot be combined with {' '.join(other[:1] if other[0] != '--format' else other)}" in capsys.readouterr().err

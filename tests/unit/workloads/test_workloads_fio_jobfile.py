@@ -69,7 +69,7 @@ def test_sections_have_what_the_globals_before_them_say() -> None:
 
 @pytest.mark.parametrize(("text", "said"), [
     ("", "line 1: has no section but [global]"), ("[global]\nbs=4k\n", "has no section"),
-    ("bs=4k\n[a]\n", "line 1: 'bs=4k' stands before"),
+    ("bs=4k\n[a]\n", "line 1: 'bs=4k' comes before"),
     ("[a\nbs=4k\n", "line 1: '[a' is not a section's head"), ("[a]\ninclude x.fio\n", "line 2: includes another file"),
     ("[a]\nsize=${SIZE}\n", "line 2: size is taken from the environment"), ("[a]\n=5\n", "line 2: '=5' is not an option"),
     ("[a]\nbs=\n", "line 2: bs has no value")])

@@ -232,7 +232,7 @@ class Channel:
             self._ssh.kill()
             self._ssh.wait()
         return HostLost("the connection to the host is lost", where=self._to.name,
-                        hint="see that the host is up; --resume goes on with what is missing")
+                        hint="check that the host is up; --resume runs what is missing")
 
 
 def _remote(word: str) -> str:

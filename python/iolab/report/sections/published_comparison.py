@@ -26,7 +26,7 @@ def beside_sections(results: Source, comparisons: Sequence[Comparison], publishe
         section = metric_section(both, run_places, datasets, charts=False)
         said = [one.words(alone=len(comparison.variants) == 1) for one in published.agreements(results.runs, name)]
         found.append(section.model_copy(update={
-            "name": f"beside.{name}", "title": f"Beside published numbers: {section.title}", "headline": True,
+            "name": f"beside.{name}", "title": f"Compared with published numbers: {section.title}", "headline": True,
             "lead": f"{published.about} {_sentence(said)} Other hardware, other years: it is the shape that can be compared.",
             "notes": [], "charts": [datasets.chart(over_load(both))]}))
     return found

@@ -25,7 +25,7 @@ def trust(comparisons: Sequence[Comparison], runs: Sequence[Run], missing: Seque
         sentences.append(
             Sentence(
                 tone="caution",
-                text="Every cell stands on one pair of runs: there is no interval and no test, so "
+                text="Every cell has one pair of runs: there is no interval and no test, so "
                 "nothing here says which changes are more than noise. Repetitions would.",
             )
         )

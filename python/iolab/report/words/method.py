@@ -11,7 +11,7 @@ METHOD = (
         text=[
             "Gates look at each run's evidence. The verdict is the worst of what they say, and it travels with the number.",
             "INVALID runs enter no estimate, and their partner in the block leaves with them. SUSPECT runs enter and are "
-            "marked. UNJUDGED stands for published numbers, whose evidence is not here. Notes explain and take nothing away.",
+            "marked. UNJUDGED marks published numbers without evidence. Notes are information only.",
         ],
     ),
     MethodPart(
@@ -33,7 +33,7 @@ METHOD = (
             "per cell otherwise.",
             "q is the p value after Benjamini and Hochberg's correction over the sweep: of the changes that are called "
             "significant at q ≤ 0.05, at most about one in twenty is expected to be false.",
-            "~ stands where the test did not decide. That is no proof of no change: the interval says which changes are "
+            "~ marks a change that is not significant. That does not prove that nothing changed: the interval says which changes are "
             "excluded, and “needs” says how many blocks would confirm a change of the size seen with 80 % power.",
             "A single pair of runs has no interval and no test.",
         ],
@@ -42,7 +42,7 @@ METHOD = (
         id="sources",
         title="Where each number comes from",
         text=[
-            "Open a run to see each value beside its file, its field and the number as the file has it. Latency is kept in "
+            "Open a run to see each value with its file, its field and the number as the file has it. Latency is kept in "
             "seconds, sizes in bytes and rates per second; tables choose a readable unit, the CSV of a chart is unrounded.",
         ],
     ),

@@ -38,7 +38,7 @@ class Standing:
         if self.to_come:
             there = self.planned - self.to_come - len(self.gone)
             lines.append(f"{there} of {self.planned} planned runs {'is' if there == 1 else 'are'} there, {self.to_come} to come: "
-                         "a study that ended early goes on with iolab run --resume")
+                         "iolab run --resume continues a study that ended early")
         if self.gone:
             one = len(self.gone) == 1
             more = f" and {len(self.gone) - _NAMED} more" if len(self.gone) > _NAMED else ""

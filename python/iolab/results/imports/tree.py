@@ -334,7 +334,7 @@ class _Import:
             return runs
         split = sum(len(_groups(taken.result)) > 1 for taken in self._taken)
         self._notes.append(f"{split} result{'s have' if split > 1 else ' has'} several sections that ran one after another: each is a run, "
-                           f"told apart by the factor '{SECTION}'")
+                           f"distinguished by the factor '{SECTION}'")
         return runs
 
     def _run(self, taken: _Taken, group: FioGroup | None, many: bool) -> _Run:

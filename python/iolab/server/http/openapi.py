@@ -45,7 +45,7 @@ REFUSALS = {
     "interval": "the interval makes too many columns or too large an answer, is less than 1 ns, or can't be the whole time",
     "drawn": "the statistic has no percentiles",
     "low": "a quantity is of another kind than the map's values, or their range is empty",
-    "by": "the map can't be told apart by that field, or the field has no such value",
+    "by": "the map cannot be broken down by that field, or the field has no such value",
     "whole numbers": "a whole number is written with a point or an exponent",
     "span": "a span of time ends before it begins",
     "name": "the document has another name than the path",

@@ -57,7 +57,7 @@ def _told(store: Store, words: Words) -> _Told:
         raise UsageError("layers are those of a map", where="statistic", hint="such as io.ops[latency]")
     fields = [field for field in asked.entry.breakdowns if field not in MAPPED]
     if by not in fields:
-        raise UsageError(f"a map can't be told apart by '{by[:40]}'", where="by", hint=near(by, fields))
+        raise UsageError(f"a map cannot be broken down by '{by[:40]}'", where="by", hint=near(by, fields))
     if not keys:
         raise UsageError("'key' is missing", where="key", hint=f"a value of {by}")
     ends = store.ends(question.recording)

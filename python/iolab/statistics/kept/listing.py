@@ -64,7 +64,7 @@ def _state(directory: Path, wanted: Definition, kept: Kept | None) -> tuple[str,
     if kept is None:
         return "pending", ""
     if _known(wanted.statistic) is None:
-        return "waiting", "this iolab knows no such statistic; a newer one goes on with it"
+        return "waiting", "this iolab does not know the statistic; a newer version continues it"
     if wanted.paused:
         return "paused", ""
     if kept.is_suspended and kept.resumed_ns == wanted.resumed_ns:

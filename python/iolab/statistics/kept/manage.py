@@ -34,7 +34,7 @@ MOST = 100
 """Statistics of a recording."""
 WAIT_S = 3.0
 """Seconds that a recorder has to take a change up before it is told as pending."""
-UNFINISHED = "not all segments are in yet: iolab keep resume, any other or the next recording goes on"
+UNFINISHED = "not all segments are included yet: iolab keep resume, another iolab keep command or the next recording continues"
 """Why one is pending though nobody records."""
 
 

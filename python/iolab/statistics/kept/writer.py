@@ -214,7 +214,7 @@ class Keeper:
             kept = going[name]
             kept.suspended.append((-(-(kept.until_ns or 0) // SECOND) * SECOND, None))
             kept.why = why
-            self._noticed(f"{name} is kept no further: {why}; iolab keep resume goes on")
+            self._noticed(f"{name} is no longer kept: {why}; iolab keep resume continues it")
 
     def _settle(self, name: str, definitions: Definitions, state: State) -> None:
         """Merge what can be, and let go of what is too old. A damaged file stays as it is."""

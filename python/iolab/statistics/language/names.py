@@ -117,7 +117,7 @@ def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str,
     """(field, sign or "", values each with whether it was quoted) of each pair of brackets."""
     while place < len(text):
         if text[place] != "[":
-            raise _refused(text, f"'{text[place:]}' stands where '[' is due", "such as [op=write][latency]")
+            raise _refused(text, f"'{text[place:]}' found where '[' is expected", "such as [op=write][latency]")
         end = place + 1
         while end < len(text) and text[end] not in _SPECIAL:
             end += 1
@@ -125,7 +125,7 @@ def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str,
         sign = next((each for each in SIGNS if text.startswith(each, end)), "")
         if not sign and not text.startswith("]", end):
             raise _unclosed(text, end) if end >= len(text) else _refused(
-                text, f"'{text[end:]}' stands where a sign or ']' is due", f"signs are {' '.join(SIGNS)}")
+                text, f"'{text[end:]}' found where an operator or ']' is expected", f"signs are {' '.join(SIGNS)}")
         if not name:
             raise _refused(text, "a pair of brackets names no field", "such as [op=write] or [latency]")
         end += len(sign)
@@ -138,7 +138,7 @@ def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str,
                 continue
             if not text.startswith("]", end):
                 raise _unclosed(text, end) if end >= len(text) else _refused(
-                    text, f"'{text[end:]}' stands where ',' or ']' is due", "a value with such signs stands in double quotes")
+                    text, f"'{text[end:]}' found where ',' or ']' is expected", "put a value with such characters in double quotes")
             break
         yield name, sign, values
         place = end + 1
@@ -164,7 +164,7 @@ def _value(text: str, place: int) -> tuple[str, bool, int]:
         if text[place] == "\\":
             place += 1
             if place >= len(text) or text[place] not in '"\\':
-                raise _refused(text, "a backslash within quotes stands before \" or \\ alone", 'write \\\\ for a backslash')
+                raise _refused(text, "a backslash within quotes comes before \" or \\ alone", 'write \\\\ for a backslash')
         value += text[place]
         place += 1
     if place >= len(text):

@@ -70,7 +70,7 @@ export function left(spec: Pick<GraphSpec, "by" | "highlights" | "mode">, listed
 	if (!spec.by) return "";
 	if (spec.mode === "rainbow")
 		return listed > MOST_LAYERS ? `${MOST_LAYERS} of ${listed} values are in colour, the others are grey` : "";
-	return length > MOST_LAYERS ? `${MOST_LAYERS} of ${length} chosen values are told apart` : "";
+	return length > MOST_LAYERS ? `${MOST_LAYERS} of ${length} chosen values are shown separately` : "";
 }
 
 /** How many values a list stands for: those that are summed up in it too. */

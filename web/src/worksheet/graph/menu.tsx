@@ -71,7 +71,7 @@ export function Menu({ spec, unit }: { spec: GraphSpec; unit: "ns" | "B" | "" })
 			{found.map(entry)}
 			{lacking.length > 0 && (
 				<div class="menu-lacking quiet" role="presentation" title={lacking.map((each) => each.why_not).join("\n")}>
-					not by {lacking.map((each) => each.field).join(", ")}: not told here
+					not by {lacking.map((each) => each.field).join(", ")}: not available here
 				</div>
 			)}
 			<hr />

@@ -77,9 +77,9 @@ function Problems() {
 }
 
 const LOST =
-	"The service is not reached. What is shown stays; the page tries again every two seconds and goes on by itself.";
+	"The service is not reached. What is shown stays; the page retries every two seconds and continues by itself.";
 
-const UNREAD = "What is shown stays; the page looks again every two seconds and goes on by itself.";
+const UNREAD = "What is shown stays; the page checks every two seconds and continues by itself.";
 
 function title(): void {
 	document.title = [sheet.value.name, sheet.value.recording, "iolab"].filter(Boolean).join(" · ");
