@@ -150,7 +150,7 @@ def test_a_run_opens_with_its_series_and_closes_with_escape(visit: Any) -> None:
     assert panel.locator(".drawing svg").count() == 0, "series are drawn on demand"
     panel.get_by_role("button", name=re.compile("Show 2 series over 30 s")).click()
     panel.locator(".drawing svg").wait_for()
-    expect(panel.locator(".drawing svg").get_by_text("device write throughput (MiB/s)")).to_have_count(1)
+    expect(panel.locator(".drawing svg").get_by_text("throughput, device writes (MiB/s)")).to_have_count(1)
     expect(panel.locator("pre").last).to_contain_text(HOSTILE)
     expect(panel.locator("table.observations").get_by_text("jobs[0].write.iops")).to_have_count(1)
     page.keyboard.press("Escape")
