@@ -176,7 +176,7 @@ def test_the_page_goes_on_when_the_service_is_there_again(browser: Any, home: Pa
         drawn(page, OP)
         stack.close()
         page.keyboard.press("1")
-        expect(page.locator(".problems .problem")).to_contain_text("tries again")
+        expect(page.locator(".problems .problem")).to_contain_text("retries every")
         drawn(page, OP)
         picture(page, "away")
         with serving(state, port=int(port)):
