@@ -12,7 +12,7 @@ import pytest
 
 from iolab.cli.examples import EXAMPLES
 from iolab.cli.main import COMMANDS, group, run
-from iolab.cli.wrong_kind import find_kind
+from iolab.cli.path_kind import find_kind
 from support.fio_files import job, output
 from support.service import recorded
 
@@ -99,6 +99,17 @@ def test_a_file_of_another_kind_names_its_command(words: list[str], said: str, f
     found = capsys.readouterr()
     assert said in found.err
     assert not found.out
+
+
+@pytest.mark.parametrize("words", [
+    ["query", "both", "io.ops"], ["compare", "fio.json", "--published", "biosnoop.txt"]])
+def test_an_error_about_something_else_is_not_replaced(words: list[str], files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree("results", "both")
+    for host in ("a", "b"):
+        recorded(files / "both/recordings" / host).close()
+    capsys.readouterr()
+    assert run(words) != 0
+    assert "does not take" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["show", "absent"], ["show", "notes.txt"], ["run", "notes.txt"]])

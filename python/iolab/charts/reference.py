@@ -24,7 +24,7 @@ class Reference:
         label: what it is, such as `10 GbE link`.
         value: in the base unit of the axis it stands on.
         axis: `x` or `y`.
-        unit: that base unit, where it is to be drawn only on axes of that unit (a link's B/s is not a quantity of any axis of IOPS).
+        unit: that base unit, where it is to be drawn only on axes of that unit (a link's B/s does not belong on an axis of IOPS).
     """
 
     label: str

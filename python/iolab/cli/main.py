@@ -142,7 +142,7 @@ def run(args: list[str]) -> int:
     except IolabError as error:
         if debug:
             raise
-        from .wrong_kind import suggest
+        from .path_kind import suggest
 
         words = f"iolab: {suggest(args, error) or error}"
         say(*(words.split("\n") if isinstance(error, StudyError) else [words]))

@@ -220,7 +220,7 @@ def test_an_unplugged_device_fails_the_next_run_and_is_cleaned_all_the_same(area
         target.end("1")
         call("umount", f"{area}/scratch/mnt")
         call("losetup", "--detach", f"/dev/{target.devices()[0]}")
-        with pytest.raises(RunError, match="is gone"):
+        with pytest.raises(RunError, match="no longer exists"):
             target.begin(context("2"))
     finally:
         target.close()

@@ -1,4 +1,4 @@
-"""What a path is that was given to a command which does not take it, and which commands do."""
+"""The kind of file or directory that a path is, and which commands take it: for a path that was given to the wrong command."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _TAKES: dict[str, frozenset[Kind]] = {
     "heatmap": _EVENTS, "query": _EVENTS, "view": _EVENTS, "keep": frozenset(("recording",)),
     "verify": frozenset(("results", "recording")),
 }
-"""Command to the kinds of files that it takes. A results directory with a recording inside is both."""
+"""Command to the kinds that it takes."""
 
 _WORDS: dict[Kind, tuple[str, tuple[str, ...]]] = {
     "study": ("a study", ("iolab run {}",)),
     "fio job file": ("a fio job file", ("fio {} --output-format=json --output=fio.json", "iolab show fio.json")),
     "fio result": ("a fio result", ("iolab show {}", "iolab compare {} OTHER.json", "iolab import {} -o results/NAME")),
-    "results": ("a results directory without recordings", ("iolab show {}", "iolab compare {}", "iolab report {} -o report.html")),
+    "results": ("a results directory", ("iolab show {}", "iolab compare {}", "iolab report {} -o report.html")),
     "recording": ("a recording", ("iolab show {}", "iolab query {} io.ops", "iolab view {}")),
     "trace": ("a trace of I/O", ("iolab show {}", "iolab heatmap {}", "iolab import {} -o RECORDING")),
     "report": ("a report", ("xdg-open {}",)),
@@ -46,10 +46,11 @@ def suggest(args: Sequence[str], error: IolabError) -> str | None:
     """
     if not isinstance(error, FormatError | ResultsError | StudyError | UsageError):
         return None
-    words = [each for each in args if each != "-" and not each.startswith("--")]
+    # a word after an option may be its value, such as the output
+    words = [each for before, each in zip(["", *args], args, strict=False) if not each.startswith("-") and not before.startswith("-")]
     if not words or words[0] not in _TAKES:
         return None
-    # some errors name the path in their message
+    # some errors name the path in their message alone
     about = [each for each in words[1:] if str(error).startswith(f"{Path(each)}:") and Path(each).exists()]
     if not about:
         return None
@@ -58,8 +59,10 @@ def suggest(args: Sequence[str], error: IolabError) -> str | None:
     if kind is None or kind in _TAKES[words[0]]:
         return None
     name, commands = _WORDS[kind]
-    if kind == "results" and not _TAKES[words[0]] & _EVENTS:
-        name = "a results directory"
+    if kind == "results" and "recording" in _TAKES[words[0]]:
+        if (Path(path) / "recordings").is_dir():
+            return None
+        name += " without recordings"
     listed = ", ".join(f"'{each.format(shlex.quote(path))}'" for each in commands)
     also = "; a study names it as workload.job_file" if kind == "fio job file" and words[0] == "run" else ""
     return f"{path} is {name}, which iolab {words[0]} does not take; use {listed}{also}"
