@@ -181,6 +181,45 @@ def test_a_size_that_is_done_may_end_a_run(tmp_path: Path) -> None:
     assert found(result) == {"ended-by-size": Level.OK}
 
 
+FOREIGN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={}, status="imported")
+
+
+@pytest.mark.parametrize(("options", "level"), [
+    ({"size": "75m"}, Level.OK),                                # 9.7 s of 4000 x 8 KiB: 303 MiB by four jobs
+    ({"size": "8m"}, Level.SUSPECT),                            # time_based, which fio doesn't echo, and stopped
+    ({"size": "8m", "loops": "10"}, Level.OK),
+    ({"size": "39m", "verify": "crc32c"}, Level.OK),
+    ({"size": "76m", "time_based": "1"}, Level.INVALID),
+    ({"size": "1g"}, Level.INVALID)])
+def test_an_imported_run_that_ended_early(tmp_path: Path, options: dict[str, str], level: Level) -> None:
+    result = derived(tmp_path, output(job(runtime=9.7), numjobs="4", runtime="10", **options), FOREIGN)
+    reasons = {reason.code: reason.level for reason in result.verdict.reasons}
+    assert reasons == ({"ended-by-size": Level.OK} if level is Level.OK else {"runtime": level})
+
+
+@pytest.mark.parametrize("steady", [{"attained": 1}, {"attained": 0}, None, 3, {"attained": "1"}])
+def test_a_steady_state_may_end_a_run(tmp_path: Path, steady: object) -> None:
+    entry = {**job(runtime=5.0), "steadystate": steady}
+    result = derived(tmp_path, output(entry, steadystate="iops:5%"))
+    assert found(result) == ({"steady-state": Level.OK} if steady == {"attained": 1} else {"runtime": Level.INVALID})
+
+
+@pytest.mark.parametrize(("options", "level"), [
+    ({}, Level.SUSPECT), ({"rate": "0"}, Level.SUSPECT), ({"rate": "2m"}, Level.OK), ({"thinktime": "1000"}, Level.OK)])
+def test_a_load_that_was_asked_to_wait_is_not_suspect(tmp_path: Path, options: dict[str, str], level: Level) -> None:
+    result = derived(tmp_path, output(job(latency_ns=0.2e6), **options))
+    assert found(result) == {"time-outside-io": level}
+    assert all(f"{name}={value}" in result.verdict.reasons[0].text for name, value in options.items() if level is Level.OK)
+
+
+@pytest.mark.parametrize(("threads", "expected"), [(1, {"job-count": Level.SUSPECT}), (4, {})])
+def test_runtimes_that_fio_adds_up_prove_the_jobs_of_an_imported_run(tmp_path: Path, threads: int, expected: dict[str, Level]) -> None:
+    entry = {**job(jobs=threads, iops=100.0 * threads), "job_runtime": threads * 10_000}
+    result = derived(tmp_path, output(entry, rate_iops="100"), dataclasses.replace(FOREIGN, factors={"threads": 4}, jobs=4))
+    assert found(result) == expected
+    assert [each.value for each in result.observations if each.metric == "offered.iops"] == [100.0 * threads]
+
+
 def test_a_cpu_bound_host(tmp_path: Path) -> None:
     environment = {"fingerprint": {}, "facts": {"cpus": 2, "memory_bytes": 2**30}}
     assert found(derived(tmp_path, output(job(cpu=48.0)), environment=environment)) == {"cpu-bound": Level.SUSPECT}

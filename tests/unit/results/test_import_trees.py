@@ -283,6 +283,20 @@ def test_repetitions_without_names_in_common_are_paired_in_order_and_said() -> N
     assert "no names in common" in note
 
 
+def test_one_result_of_each_variant_is_one_repetition_whatever_the_files_are_called(tmp_path: Path) -> None:
+    for number, (variant, name) in enumerate((("a", "f.json"), ("b", "fio.json"), ("c", "f.json"), ("d", "out.json"))):
+        _put(tmp_path / "tree" / variant / name, seed=number)
+    _, results = _import(tmp_path / "tree", tmp_path / "out", "{variant}")
+    assert [(run.variant, run.plan.repetition, run.plan.block) for run in results.runs] == [(name, 1, 1) for name in "abcd"]
+
+
+def test_logs_that_fio_compressed_are_named(tmp_path: Path) -> None:
+    _put(tmp_path / "tree" / "a" / "fio.json", seed=1)
+    (tmp_path / "tree" / "a" / "x_lat.1.log.fz").write_bytes(b"\0\1")
+    found, _ = _import(tmp_path / "tree", tmp_path / "out")
+    assert [note for note in found.notes if "log_store_compressed" in note and "of x_lat.1.log.fz" in note]
+
+
 def test_a_copy_is_no_repetition(tmp_path: Path) -> None:
     for repetition in (1, 2):
         _put(tmp_path / "tree" / "a" / f"{repetition}.json", seed=repetition)

@@ -52,6 +52,10 @@ def _samples(template: str, options: Iterable[str] = (), **levels: Iterable[obje
     # a number at the end that fio echoes is no repetition, nor is one that doesn't count
     (_samples("{v}-{iodepth}.json", ("iodepth",), v=["old", "new"], iodepth=[1, 2, 3]), ["{variant}-{iodepth:int}.json"]),
     (_samples("{v}-{x}.json", (), v=["old", "new"], x=[1, 2, 8]), ["{variant}-{name2:int}.json"]),
+    # a letter is an abbreviation unless fio echoed another number of jobs
+    (_samples("{v}/t{numjobs}/fio.json", ("numjobs",), v=["old", "new"], numjobs=[2, 16]), ["{variant}/t{threads:int}"]),
+    (_samples("{v}/q{x}/fio.json", (), v=["old", "new"], x=[7, 16]), ["{variant}/q{q:int}"]),
+    ([Sample(f"{v}/t{n}/fio.json", {"section": "job"}) for v in ("p", "q") for n in (2, 16)], ["{variant}/t{threads:int}"]),
     # hosts
     (_samples("node{h}/{v}.json", (), h=[1, 2], v=["base", "tuned"]), ["node{host}/{variant}.json"]),
     # names as wholes, in parts, and in words
@@ -95,6 +99,14 @@ _PART = st.text(st.sampled_from("ab1248k-_=.{}*\u00e9 \udcff"), min_size=1, max_
 
 @given(st.lists(st.lists(_PART, min_size=1, max_size=3).map("/".join), min_size=1, max_size=12, unique=True))
 def test_any_paths_have_layouts_that_can_be_read(paths: list[str]) -> None:
+    check_layouts(paths)
+
+
+def test_a_name_of_glue_alone_has_a_layout() -> None:
+    check_layouts(["1/11", "-", "1/1", "1-"])
+
+
+def check_layouts(paths: list[str]) -> None:
     options: Mapping[str, str] = {"rw": "read"}
     layouts = [parse_layout(text) for text in infer_layouts([Sample(path, options) for path in paths]).layouts]
     for path in paths:

@@ -78,6 +78,7 @@ class FioJob:
         deepest: lowest depth of the deepest class of `iodepth_level` that was reached (1, 2, 4, ... 64): no thread had twice as many
             I/Os in flight; 64 stands for any depth from there. None where absent.
         asked_depth: iodepth of a thread by `latency_depth`; None where absent, or where fio searched for a depth (latency_target).
+        is_steady: whether the steady state that `steadystate` asks for was reached, which ends the load; False where none was asked for.
     """
 
     name: str
@@ -94,6 +95,7 @@ class FioJob:
     job_runtime: float | None = None
     deepest: int | None = None
     asked_depth: int | None = None
+    is_steady: bool = False
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,7 @@ def _job(entry: Mapping[str, Any], global_options: Mapping[str, str], assume: se
     group = finite(entry.get("groupid"))
     ran = finite(entry.get("job_runtime"))
     depth = finite(entry.get("latency_depth"))
+    steady = entry.get("steadystate")
     return FioJob(
         name=_text(entry.get("jobname")) or "",
         error=int(finite(entry.get("error")) or 0),
@@ -115,6 +116,7 @@ def _job(entry: Mapping[str, Any], global_options: Mapping[str, str], assume: se
         job_runtime=ran / 1000 if ran and ran > 0 else None,
         deepest=_deepest(entry.get("iodepth_level")),
         asked_depth=int(depth) if depth and depth > 0 and not finite(entry.get("latency_target")) else None,
+        is_steady=isinstance(steady, dict) and finite(steady.get("attained")) == 1,
     )
 
 

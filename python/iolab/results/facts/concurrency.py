@@ -7,13 +7,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ...formats.core.tables import FioJob
-from .run_facts import RunFacts, effective_depth, mean_latency, parts_of
+from .run_facts import RunFacts, effective_depth, mean_latency, parts_of, seconds_of, threads_of
 
 DEPTH_FACTORS = ("iodepth", "io_depth", "queue_depth", "queuedepth", "qdepth", "qd", "depth")
 """Factors of a layout that name how many I/Os a job keeps in flight."""
-
-_ONE = 1.1
-"""Up to so many threads' runtime is one thread's: it takes a little longer than its I/Os."""
 
 _ALONE = 0.05
 """Seconds a thread by which runtimes added up may differ from the longest times numjobs, where the entry has no thread of another job."""
@@ -94,7 +91,7 @@ def in_flight(facts: RunFacts) -> tuple[float, float] | None:
     jobs = (facts.pooled,) if facts.is_over_time else facts.fio.jobs
     inside, waited, ios = 0.0, 0.0, 0.0
     for job in jobs:
-        seconds = _seconds(job)
+        seconds = seconds_of(job)
         for direction in parts_of(job.directions).values():
             latency = mean_latency(direction)
             if latency is None or seconds <= 0:
@@ -108,7 +105,7 @@ def in_flight(facts: RunFacts) -> tuple[float, float] | None:
 
 def _entry(job: FioJob, in_layout: int | None, alike: int) -> _Entry:
     """What one entry says and proves; `alike` entries of its group have its name."""
-    threads, most_threads, has_threads = _threads(job, _seconds(job), alike)
+    threads, most_threads, has_threads = threads_of(job, seconds_of(job), alike)
     asked = (effective_depth(job.options) or job.asked_depth or 1) if job.options else job.asked_depth
     depth = in_layout if asked is None else asked
     if depth is None and job.deepest == 1:
@@ -124,7 +121,7 @@ def _is_of_all(job: FioJob, most_threads: float | None) -> bool:
     if most_threads is None:
         return False
     echoed = job.options.get("numjobs", "")
-    return any(abs(most_threads - many) * _seconds(job) <= _ALONE * many for many in {1, int(echoed) if echoed.isdecimal() else 1})
+    return any(abs(most_threads - many) * seconds_of(job) <= _ALONE * many for many in {1, int(echoed) if echoed.isdecimal() else 1})
 
 
 def _agrees(job: FioJob, depth: int) -> bool:
@@ -134,27 +131,6 @@ def _agrees(job: FioJob, depth: int) -> bool:
     return job.deepest <= depth and (bool(job.options) or job.deepest == _DEEPEST_CLASS or depth < 2 * job.deepest)
 
 
-def _threads(job: FioJob, seconds: float, alike: int) -> tuple[float, float | None, bool]:
-    """Threads of an entry, more than which it can't have had at a time, and whether the file says so at all."""
-    echoed = job.options.get("numjobs", "")
-    said = int(echoed) if echoed.isdecimal() and int(echoed) > 0 else None
-    if job.job_runtime is not None and seconds > 0:
-        # all runtimes over the longest: as many as that were at work on average, whatever numjobs says
-        ran = max(1.0, job.job_runtime / seconds)
-        return (1.0 if ran <= _ONE else float(said) if said is not None and said >= ran - 0.1 else round(ran)), ran, True
-    if alike > 1:
-        phases = sum(direction.runtime for direction in job.directions.values()) / seconds if not job.options and seconds > 0 else 1.0
-        return 1.0, max(1.0, phases), True
-    return float(said or 1), None, said is not None
-
-
 def _depth_factor(facts: RunFacts) -> int | None:
     found = (facts.plan.factors.get(name) for name in DEPTH_FACTORS)
     return next((value for value in found if isinstance(value, int) and value > 0), None)
-
-
-def _seconds(job: FioJob) -> float:
-    """How long an entry did I/O: its longest operation; all of them where what was written was verified afterwards."""
-    times = [direction.runtime for name, direction in parts_of(job.directions).items() if name != "sync"]
-    times = times or [direction.runtime for direction in job.directions.values()]
-    return sum(times) if "verify" in job.options else max(times, default=0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,9 @@ from ..evidence.model import RunPlan, Series
 SYNC_ENGINES = {"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "null", "falloc", "ftruncate", "filecreate", "filestat",
                 "filedelete", "net", "netsplice", "splice", "e4defrag", "cpuio"}
 """fio engines that hold one I/O at a time whatever iodepth says (fio(1), iodepth)."""
+
+_ONE = 1.1
+"""Up to so many threads' runtime is one thread's: it takes a little longer than its I/Os."""
 
 
 @dataclass(frozen=True)
@@ -91,14 +95,23 @@ class RunFacts:
 
     @cached_property
     def jobs(self) -> int | None:
-        """Concurrent jobs: the plan's, else as many as fio's echo says on each host, but no fewer than there are entries."""
-        if self.plan.jobs is not None:
-            return self.plan.jobs
+        """Concurrent jobs: what the file of an imported run proves, else the plan's, else as many as fio's echo says on each host, but
+        no fewer than there are entries."""
+        if self.proven_jobs is not None or self.plan.jobs is not None:
+            return self.plan.jobs if self.proven_jobs is None else self.proven_jobs
         if self.fio is None or not self.fio.jobs:
             return None
         echoed = self.options.get("numjobs", "")
         hosts = len({job.hostname for job in self.fio.jobs})
         return max(len(self.fio.jobs), int(echoed) * hosts if echoed.isdecimal() else 0)
+
+    @cached_property
+    def proven_jobs(self) -> int | None:
+        """Jobs of an imported run by the runtimes that fio adds up (`job_runtime`); None where the file lacks them."""
+        if self.plan.status != "imported" or self.fio is None or any(job.job_runtime is None for job in self.fio.jobs):
+            return None
+        alike = Counter((job.hostname, job.group, job.name) for job in self.fio.jobs)
+        return round(sum(threads_of(job, seconds_of(job), alike[job.hostname, job.group, job.name])[0] for job in self.fio.jobs)) or None
 
     @cached_property
     def depth(self) -> int:
@@ -144,8 +157,8 @@ class RunFacts:
     def ended_by_size(self) -> bool:
         """Whether the load ended because everything was moved that it was to move, and began with its window.
 
-        Told of jobs of one section whose size is known. Of a foreign run that had a runtime as well it can't be told: fio doesn't
-        echo `time_based`.
+        Known of jobs of one section whose size is known. Of an imported run that had a runtime as well it is unknown: fio echoes no flag,
+        and `time_based` is one.
         """
         extra = self.plan.extra
         bounded = extra.get("time_based", self.asked_runtime is not None) or "sections" in extra
@@ -219,3 +232,24 @@ def effective_depth(options: Mapping[str, str]) -> int | None:
 def mean_latency(direction: FioDirection) -> Latency | None:
     """The latency that a job waits for: `lat`, else `clat` (terse output and old files without it)."""
     return direction.latencies.get("lat") or direction.latencies.get("clat")
+
+
+def threads_of(job: FioJob, seconds: float, alike: int) -> tuple[float, float | None, bool]:
+    """Threads of an entry, more than which it can't have had at a time, and whether the file says so at all."""
+    echoed = job.options.get("numjobs", "")
+    said = int(echoed) if echoed.isdecimal() and int(echoed) > 0 else None
+    if job.job_runtime is not None and seconds > 0:
+        # all runtimes over the longest: as many as that were at work on average, whatever numjobs says
+        ran = max(1.0, job.job_runtime / seconds)
+        return (1.0 if ran <= _ONE else float(said) if said is not None and said >= ran - 0.1 else round(ran)), ran, True
+    if alike > 1:
+        phases = sum(direction.runtime for direction in job.directions.values()) / seconds if not job.options and seconds > 0 else 1.0
+        return 1.0, max(1.0, phases), True
+    return float(said or 1), None, said is not None
+
+
+def seconds_of(job: FioJob) -> float:
+    """How long an entry did I/O: its longest operation; all of them where what was written was verified afterwards."""
+    times = [direction.runtime for name, direction in parts_of(job.directions).items() if name != "sync"]
+    times = times or [direction.runtime for direction in job.directions.values()]
+    return sum(times) if "verify" in job.options else max(times, default=0.0)

@@ -12,8 +12,8 @@ from .base import invalid, suspect
 class JobCountGate:
     """INVALID when fio's entries are neither one per planned job nor one per group, or its echo names another numjobs.
 
-    group_reporting is a flag, which fio doesn't echo; an entry for each group and host is therefore allowed. Of an imported run the
-    layout's word for the jobs is no plan: SUSPECT where the result says otherwise.
+    group_reporting is a flag, which fio doesn't echo; an entry for each group and host is therefore allowed. The layout of an imported
+    run is no plan: SUSPECT where fio's echo, its entries or the runtimes that it adds up say otherwise.
     """
 
     name = "job-count"
@@ -36,7 +36,11 @@ class JobCountGate:
         names = len({job.name for job in facts.fio.jobs})
         imported = facts.plan.status == "imported"
         speak, said = (suspect, "the layout says") if imported else (invalid, "planned were")
-        if echoed.isdigit() and planned not in ({int(echoed), int(echoed) * hosts, entries} if imported else {int(echoed)}):
+        proven = facts.proven_jobs
+        if proven is not None and not {proven, entries} & {planned * times for times in (1, hosts, names, hosts * names)}:
+            yield suspect("job-count", f"fio ran {proven} job{'' if proven == 1 else 's'}, the layout says {planned}",
+                          planned=planned, ran=proven)
+        elif echoed.isdigit() and planned not in ({int(echoed), int(echoed) * hosts, entries} if imported else {int(echoed)}):
             yield speak("job-count", f"fio ran numjobs={echoed}, {said} {planned}", planned=planned, echoed=int(echoed))
         elif entries not in {groups, planned, planned * hosts} | ({planned * hosts * names} if imported else set()):
             yield speak("job-count", f"fio reports {entries} jobs, {said} {planned}", planned=planned, entries=entries)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ...units import format_number, format_quantity
 from ...verdict import Reason
@@ -15,6 +16,8 @@ LOW = 0.97
 SLOW_SECONDS = 100e-6
 """Above this mean latency the time a job spends between I/Os can't explain a gap."""
 SATURATED_CPU = 0.9
+PACING = ("rate", "thinktime", "flow")
+"""fio's options that make a job wait between its I/Os (fio(1)); `rate_iops` makes an open loop, which is judged by its rate."""
 
 
 def concurrency_reason(in_flight: float, concurrency: float, latency: float, cpu_bound: bool | None) -> Reason | None:
@@ -38,9 +41,10 @@ class LittlesLawGate:
     """L = rate x mean latency against C = jobs x effective depth, closed loops only (Little 1961).
 
     L > 1.03 C is a unit or field error: INVALID where C is known, that is planned, or proven by the result itself. L < 0.97 C is time
-    that jobs spend outside I/O: a note, and SUSPECT only where the mean latency is at least 100 µs and neither a job saturates its CPU
-    nor anyone the host's. Of a set of files it is never more than a note: they have to be opened, and some jobs are through before the
-    others. What isn't known of C is noted; an assumed C makes nothing INVALID.
+    that jobs spend outside I/O: a note, and SUSPECT only where the mean latency is at least 100 µs, fio was not asked to wait between I/Os
+    (`rate`, `thinktime`, `flow`), and neither a job saturates its CPU nor anyone the host's. Of a set of files it is never more than a
+    note: they have to be opened, and some jobs are through before the others. What isn't known of C is noted; an assumed C makes nothing
+    INVALID.
     """
 
     name = "littles-law"
@@ -58,7 +62,10 @@ class LittlesLawGate:
             reason = _unknown(inside, concurrency)
         else:
             saturated = max(facts.cpu, facts.host_busy or 0.0) >= SATURATED_CPU or "files" in facts.plan.extra
-            reason = concurrency_reason(inside, concurrency.value, latency, saturated or not concurrency.is_told)
+            paced = [f"{name}={facts.options[name]}" for name in PACING if facts.options.get(name, "0").strip("0,") != ""]
+            reason = concurrency_reason(inside, concurrency.value, latency, saturated or bool(paced) or not concurrency.is_told)
+            if reason is not None and paced:
+                reason = replace(reason, text=f"{reason.text}: fio waits between I/Os ({', '.join(paced)})")
         if reason is not None:
             yield reason
 

@@ -170,7 +170,8 @@ def _columns(units: list[_Unit], whole: list[bool]) -> _Class:
     for level, is_whole in enumerate(whole):
         if is_whole:
             ending = units[0].parts[level][-1]
-            ends = units[0].is_file and level == len(whole) - 1 and ending.kind == "glue"
+            ends = (units[0].is_file and level == len(whole) - 1 and ending.kind == "glue"
+                    and all(len(unit.parts[level]) > 1 for unit in units))
             texts = ["".join(token.text for token in (unit.parts[level][:-1] if ends else unit.parts[level])) for unit in units]
             columns = [_Column(level, [Token(text, "word") for text in texts], True)]
             levels.append([*columns, *([_Column(level, [ending] * len(units), False)] if ends else [])])
@@ -187,7 +188,7 @@ def _columns(units: list[_Unit], whole: list[bool]) -> _Class:
 def _name(classes: list[_Class]) -> None:
     for each in classes:
         for columns in each.levels:
-            _name_keyed(columns)
+            _name_keyed(columns, each.units)
         _name_by_options(each)
         for level, columns in enumerate(each.levels):
             each.levels[level] = _merged(columns)
@@ -198,8 +199,8 @@ def _name(classes: list[_Class]) -> None:
         _number_twins(each)
 
 
-def _name_keyed(columns: list[_Column]) -> None:
-    """Values beside a key of theirs: `iodepth-8`, `8-jobs`, `bs=4k`, `engine=libaio`."""
+def _name_keyed(columns: list[_Column], units: list[_Unit]) -> None:
+    """Values beside a key of theirs: `iodepth-8`, `8-jobs`, `bs=4k`, `engine=libaio`; `t8` unless fio echoed another number of jobs."""
     words = [column for column in columns if column.tokens[0].kind != "glue"]
     used: set[int] = set()
     for place, column in enumerate(words):
@@ -215,11 +216,21 @@ def _name_keyed(columns: list[_Column]) -> None:
                 continue
             token = words[near].tokens[0]
             key = key_of_word(token.text) if token.kind == "key" or len(token.text) == 1 else None
+            if key is not None and len(token.text) == 1 and _contradicts(key, column, units):
+                key = None
             if key is not None or (equals and (key := identifier([token.text]))):
                 column.name = key
                 column.kind = "int" if column.is_number and key not in SIZES | {"host"} else "str"
                 used.add(near)
                 break
+
+
+def _contradicts(name: str, column: _Column, units: list[_Unit]) -> bool:
+    """Whether fio echoed other values of a field than the column has: it echoes `numjobs` and `iodepth` where they aren't 1."""
+    option = {"threads": "numjobs"}.get(name, name)
+    return option in ("numjobs", "iodepth") and any(
+        "section" not in unit.options and unit.options and same_value(option, unit.options.get(option, "1")) != same_value(option, text)
+        for unit, text in zip(units, column.values, strict=True))
 
 
 def _name_by_options(each: _Class) -> None:

@@ -25,6 +25,9 @@ _ALIASES = {
     "disks": ("disks", "disk", "drives", "drive", "devices", "devs"),
     "vdevs": ("vdevs",),
 }
+ABBREVIATIONS = {"t": "threads", "j": "numjobs", "q": "iodepth", "r": "repetition"}
+"""Letters that stand for a field where nothing says otherwise."""
+
 KEYS = {alias: name for name, aliases in _ALIASES.items() for alias in aliases}
 """What people write to what the field is called: fio's own names where it has one."""
 
@@ -91,7 +94,7 @@ def _cut(text: str) -> list[Token]:
     match = _GLUED.fullmatch(text)
     if match is not None:
         word, number = (match[1], match[2]) if match[1] else (match[4], match[3])
-        name = KEYS.get(word.lower()) or {"t": "threads", "j": "numjobs", "q": "iodepth", "r": "repetition"}.get(word.lower())
+        name = KEYS.get(word.lower()) or ABBREVIATIONS.get(word.lower())
         if name is not None or (match[4] and word.lower() in MEDIA):
             value = Token(number, "number" if _INT.fullmatch(number) else "size")
             key = Token(word, "key" if name else "word")
@@ -103,7 +106,7 @@ def _cut(text: str) -> list[Token]:
 
 def key_of_word(text: str) -> str | None:
     """The field that a key word names."""
-    return KEYS.get(text.lower()) or {"t": "threads", "j": "numjobs", "q": "iodepth", "r": "repetition"}.get(text.lower())
+    return KEYS.get(text.lower()) or ABBREVIATIONS.get(text.lower())
 
 
 def identifier(words: list[str]) -> str | None:

@@ -44,7 +44,7 @@ def number_repetitions(places: Sequence[Place]) -> tuple[list[int], list[str]]:
             by_order += 1
             uneven += len({len(arm) for arm in arms.values()}) > 1
             numbers = {(variant, name): number for variant, arm in arms.items() for name, number in _numbers(arm).items()}
-        elif key != "named" and max(map(len, arms.values())) == 1 and not common:
+        elif key != "named" and max(map(len, arms.values())) == 1:
             numbers = {(variant, name): 1 for variant, arm in arms.items() for name in arm}
         else:
             every = _numbers(set.union(*arms.values()))

@@ -446,6 +446,10 @@ class _Import:
             kind = kind_of(file)
             self._count("unknown" if kind is None else "traces" if kind == "trace" else "unattached", [file.path])
         self._count("normal-output", self._reading.normal_output)
+        compressed = [file.path for file in self._reading.others if file.path.endswith(".log.fz")]
+        if compressed:
+            self._notes.append(f"{len(compressed)} log{'s' if len(compressed) > 1 else ''} that fio compressed (log_store_compressed): not "
+                               f"read; 'fio --inflate-log=FILE > LOG' makes a plain one, such as of {compressed[0]}")
         return found
 
     def _count_results(self, runs: Sequence[_Run]) -> None:
