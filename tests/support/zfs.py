@@ -20,7 +20,8 @@ class FakeZfs:
     Attributes:
         pools: name to (mount point, words of the layout); datasets: names; labels: device node to pool's name.
         loaded: branch of the build; reloads: how it was loaded each time. said: every command, in order.
-        refuse: words that zpool create ends with.
+        refuse: words that zpool create ends with. loads: how often modules were loaded.
+        directories: path of a module's file to its srcversion; a module that is loaded from there has it.
     """
 
     pools: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
@@ -30,7 +31,9 @@ class FakeZfs:
     reloads: list[list[str]] = field(default_factory=list)
     said: list[list[str]] = field(default_factory=list)
     refuse: str = ""
-    exported: set[str] = field(default_factory=set)
+    exported: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    loads: int = 0
+    directories: dict[str, str] = field(default_factory=dict)
 
     def host(self, *, builds: bool = True) -> FakeHost:
         """A machine with eleven disks."""
@@ -39,7 +42,8 @@ class FakeZfs:
                  **{f"/sys/class/block/{name}/size": f"{FREE // 512}\n" for name in DISKS.values()},
                  **{f"/sys/class/block/{name}/dev": f"254:{16 * (place + 1)}\n" for place, name in enumerate(DISKS.values())}}
         links = {f"/dev/disk/by-id/virtio-{disk}": f"/dev/{name}" for disk, name in DISKS.items()}
-        names = ["zpool", "zfs", "zinject", "id", "wipefs", "stat", "grep", "sh", "udevadm", "sleep", "modprobe"]
+        names = ["zpool", "zfs", "zinject", "id", "wipefs", "stat", "grep", "sh", "udevadm", "sleep", "modprobe", "modinfo", "find",
+                 "insmod", "rmmod"]
         programs = {name: FakeProgram(seconds=0.0, output=self.answer) for name in [*names, *(["openzfs-use"] if builds else [])]}
         self.machine = FakeHost(FakeClock(), programs, files, links=links)
         self.machine.directories.add("/dev/disk/by-id")
@@ -64,9 +68,9 @@ class FakeZfs:
                 del self.pools[name]
                 self.datasets = {one for one in self.datasets if not one.startswith(f"{name}/")}
             case ["zpool", "export", name]:
-                self.exported.add(name)
+                self.exported[name] = self.pools.pop(name)
             case ["zpool", "import", *_, name]:
-                self.exported.remove(name)
+                self.pools[name] = self.exported.pop(name)
             case ["zfs", "create", name]:
                 self.datasets.add(name)
             case ["zfs", "destroy", "-r", name]:
@@ -78,13 +82,23 @@ class FakeZfs:
             case ["openzfs-use", branch, *parameters]:
                 if self.pools:
                     return "", f"pools are imported: {' '.join(self.pools)}"
-                self.loaded = branch
+                self.load(branch)
                 self.reloads.append([branch, *parameters])
                 for word in parameters:
                     name, _, value = word.partition("=")
                     self.machine.files[f"/sys/module/zfs/parameters/{name}"] = f"{value}\n"
             case ["stat", *_]:
-                return f"{1000 + len(self.reloads)}\n", ""
+                return f"{1000 + self.loads}\n", ""
+            case ["modprobe", "-r", "zfs"] | ["rmmod", "zfs"]:
+                self.loaded = ""
+            case ["modprobe", "zfs", *_]:
+                self.load("installed")
+            case ["find", "-L", directory, *_]:
+                return "".join(f"{path}\n" for path in self.directories if path.startswith(f"{directory}/")), ""
+            case ["modinfo", "-F", "srcversion", path]:
+                return f"{self.directories.get(path, 'INSTALLED')}\n", ""
+            case ["insmod", path, *_]:
+                self.load(self.directories[path], path.rpartition("/")[2].removesuffix(".ko"))
             case ["sh", "-c", _, path, text]:
                 self.machine.files[path] = text + "\n"
             case ["wipefs", "--no-act", *_, "TYPE,LABEL", node]:
@@ -94,6 +108,13 @@ class FakeZfs:
             case ["zinject", "-d", *_]:
                 return f"Added handler {len(self.said)} with the following properties:\n", ""
         return "", ""
+
+    def load(self, build: str, module: str = "zfs") -> None:
+        """Have modules of a build loaded, by whomever."""
+        assert not self.pools, "modules are in use"
+        self.loaded = build
+        self.loads += 1
+        self.machine.files[f"/sys/module/{module}/srcversion"] = f"{'INSTALLED' if build == 'installed' else build}\n"
 
     def _create(self, words: list[str]) -> tuple[str, str]:
         if self.refuse:

@@ -1,6 +1,8 @@
 """A study's hooks: when each runs, with which words in its environment, and what its failing means.
 
 The levels nest as the runs are ordered: study, then block, then variant (whenever the next run is another variant's), then run.
+Between two variants the target first gives up what would be in the way of their commands (an imported pool); then come `teardown`
+and the hooks after the one, then the hooks before the other and its `setup`.
 A `before` or `setup` that fails fails every run it stands before; an `after` or `teardown` that fails is noted. What was begun is
 ended, also when the study stops early: after-hooks are ended only by a further double Ctrl-C.
 """
@@ -35,9 +37,12 @@ class Hooks:
     """Runs the hooks of a study."""
 
     def __init__(self, study: Study, commands: CommandRunner, results: Path, interrupts: Interrupts,
-                 noticed: Callable[[str], None]) -> None:
+                 noticed: Callable[[str], None], release: Callable[[PlannedRun | None], None]) -> None:
+        """Args:
+            release: has the target of the run before give up what would be in the way of commands; given the run that comes next.
+        """
         self._study, self._commands, self._results = study, commands, results
-        self._interrupts, self._noticed = interrupts, noticed
+        self._interrupts, self._noticed, self._release = interrupts, noticed, release
         self._block: int | None = None
         self._variant: str | None = None
         self._block_failure = self._variant_failure = ""
@@ -51,7 +56,7 @@ class Hooks:
         """What lies between the run before and this one; why this one can't be done, empty where it can."""
         if run.block != self._block or run.cell.variant != self._variant:
             if run.cell.variant != self._variant:
-                self._leave_variant()
+                self._leave_variant(run)
             if run.block != self._block:
                 self._leave_block()
                 self._block = run.block
@@ -70,7 +75,7 @@ class Hooks:
 
     def finish(self) -> None:
         """Leave the variant, the block and the study."""
-        self._leave_variant()
+        self._leave_variant(None)
         self._leave_block()
         self._after("study", "the study", self._results, variables())
 
@@ -83,12 +88,19 @@ class Hooks:
         self._variant_failure = (self._before("variant", title, self._results, words)
                                  or self._all(self._setup()[0], f"setup of {title}", self._results, words))
 
-    def _leave_variant(self) -> None:
+    def _leave_variant(self, coming: PlannedRun | None) -> None:
         if self._variant is not None:
+            if self._has_commands(self._variant) or (coming is not None and self._has_commands(coming.cell.variant)):
+                self._release(coming)
             title, words = f"variant {self._variant}", self._of_variant()
             self._all_noted(self._setup()[1], f"teardown of {title}", self._results, words)
             self._after("variant", title, self._results, words)
         self._variant, self._variant_failure = None, ""
+
+    def _has_commands(self, variant: str) -> bool:
+        """Whether something runs when the study comes to a variant or leaves it."""
+        hooks = self._study.hooks
+        return any(self._study.variant_hooks.get(variant, ())) or bool(hooks.before.get("variant") or hooks.after.get("variant"))
 
     def _leave_block(self) -> None:
         if self._block is not None:

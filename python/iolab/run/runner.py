@@ -122,6 +122,17 @@ class StudyRunner:
         if not self._hung:
             target.close()
 
+    def _release(self, coming: PlannedRun | None) -> None:
+        """Before commands between variants: no target keeps what would be in their way, unless that would wait in the kernel."""
+        if self._hung:
+            return
+        following = None if coming is None else self._equipment.target(coming.cell)
+        for target in self._equipment.targets:
+            try:
+                target.release(target is following)
+            except (RunError, OSError) as error:
+                self._listener.noticed(str(error))
+
     def _plan(self) -> Plan:
         """All runs. Where the host gives no profile those made for one are left out, and why is said: what is measured needs none."""
         profiler = self._equipment.profiler
@@ -179,7 +190,7 @@ class StudyRunner:
     def _do(self, plan: Plan, missing: Sequence[PlannedRun], past: Past, ground: _Ground, interrupts: Interrupts) -> Outcome:
         begin = self._clock.monotonic()
         warm_up()
-        hooks = Hooks(self._study, self._commands, self._directory, interrupts, self._listener.noticed)
+        hooks = Hooks(self._study, self._commands, self._directory, interrupts, self._listener.noticed, self._release)
         with ExitStack() as stack:
             stack.callback(hooks.finish)
             failure = hooks.begin_study()

@@ -44,8 +44,9 @@ NOTHING_ALLOWED = Permissions()
 class Target(Protocol):
     """Something to measure. It makes what it needs, and removes what it made and nothing else.
 
-    The runner calls `open` once, then `begin` and `end` around every run, then `close`; `close` is called in any case. Between
-    `begin` and `end`: where `cold()`, the workload's `layout` runs and then `chill()`; after the load `observe()`.
+    The runner calls `open` once, then `begin` and `end` around every run, `release` before commands between variants, then `close`;
+    `close` is called in any case. Between `begin` and `end`: where `cold()`, the workload's `layout` runs and then `chill()`; after
+    the load `observe()`.
     """
 
     name: ClassVar[str]
@@ -105,6 +106,14 @@ class Target(Protocol):
 
     def end(self, run: str) -> None:
         """Remove what the run left, and let its writes settle before the next one."""
+        ...
+
+    def release(self, again: bool) -> None:
+        """Give up what would be in the way of commands between two variants, such as an imported pool that keeps a module in use.
+
+        Called between runs, before the first of these commands. `again`: the next run uses this target too, so that what outlives
+        a run has to be there at its `begin`. RunError where it can't be given up.
+        """
         ...
 
     def close(self) -> None:

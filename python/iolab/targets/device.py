@@ -90,6 +90,9 @@ class DeviceTarget:
         """Write back what went through the page cache, and drop it."""
         self._flush()
 
+    def release(self, again: bool) -> None:
+        """Nothing: no kernel module is in use that a study would load anew."""
+
     def close(self) -> None:
         """Detach and remove what was made."""
         self._made.undo(self._host)

@@ -141,6 +141,9 @@ class DirectoryTarget:
         except OSError as error:
             raise RunError(f"the run's files can't be removed: {error.strerror or error}", where=self._path_of(run)) from None
 
+    def release(self, again: bool) -> None:
+        """Nothing: no kernel module is in use that a study would load anew."""
+
     def close(self) -> None:
         """Remove the study's own directory."""
         self._made.undo(self._host)

@@ -124,6 +124,9 @@ class FilesystemTarget:
             raise RunError(f"the run's files can't be removed: {error.strerror or error}", where=f"{self._point}/{run}") from None
         write_back(self._host, self._point)
 
+    def release(self, again: bool) -> None:
+        """Nothing: no kernel module is in use that a study would load anew."""
+
     def close(self) -> None:
         """Unmount, detach and remove what was made; wipe the file system off a user's device."""
         self._made.undo(self._host)

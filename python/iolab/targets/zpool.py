@@ -23,7 +23,7 @@ from .disks import make_recorded
 from .made import Made
 from .safety import Device, check_may_overwrite, check_unused, find_device
 from .space import survey
-from .zpool_modules import as_wanted, builds, check_build, is_loaded, load, parameters, version
+from .zpool_modules import as_wanted, builds, check_build, is_loaded, load, loaded_by_iolab, parameters, version
 from .zpool_options import ZpoolOptions
 from .zpool_pool import PREFIX, create, destroy, number, pools, properties_of, ratio, state_of, write_out
 
@@ -51,7 +51,7 @@ class ZpoolTarget:
         self._serves: str | None = None
         self._run: str | None = None
         self._before: str | None = None
-        self._changed = False
+        self._changed = self._exported = False
         self._delays: list[str] = []
 
     def destroys(self) -> tuple[str, ...]:
@@ -97,7 +97,9 @@ class ZpoolTarget:
     def begin(self, context: RunContext) -> Place:
         """A fresh file system, in a fresh pool where `fresh` says so or another target of the study has used devices or modules since."""
         serves = {"run": context.run, "cell": context.cell, "block": str(context.block), "study": ""}[self._options.fresh]
-        if self._serves != serves or self._pool not in pools(self._host):
+        if self._exported and self._serves == serves:
+            self._bring_back()
+        elif self._serves != serves or self._pool not in pools(self._host):
             self._make()
             self._serves = serves
         dataset, path = f"{self._pool}/{context.run}", f"{self._point}/{context.run}"
@@ -115,12 +117,9 @@ class ZpoolTarget:
 
     def chill(self) -> None:
         """Export and import the pool: nothing of it stays in the ARC; then drop what the page cache holds."""
-        write_out(self._host, self._pool)
-        do(self._host, ["zpool", "export", self._pool], where=self._pool)
+        self._export()
         drop_caches(self._host)
-        places = sorted({device.named.rpartition("/")[0] for device in self._devices})
-        do(self._host, ["zpool", "import", *(word for place in places for word in ("-d", place)), "-o", "cachefile=none", self._pool],
-           where=self._pool)
+        self._import()
         self._delay()
 
     def observe(self) -> Mapping[str, Any]:
@@ -150,6 +149,18 @@ class ZpoolTarget:
         do(self._host, ["zfs", "destroy", "-r", dataset], where=dataset)
         write_out(self._host, self._pool)
         tried(self._host, ["zpool", "wait", "-t", "free", self._pool])  # OpenZFS 2.0 and later
+
+    def release(self, again: bool) -> None:
+        """Export the pool where a later run shall find it (`fresh` is block or study), else destroy it: commands may load modules then."""
+        if not self._pool or self._pool not in pools(self._host):
+            return
+        self._undelay()
+        if again and self._options.fresh in ("block", "study"):
+            self._export()
+            self._exported = True
+        else:
+            destroy(self._host, self._pool)
+            self._serves = None
 
     def close(self) -> None:
         """Destroy the pool, wipe its labels, and load the modules as they were."""
@@ -204,7 +215,8 @@ class ZpoolTarget:
         for name in pools(self._host):
             if name.startswith(PREFIX) and self._is_ours(name, results):
                 destroy(self._host, name)
-        if self._options.reload or not as_wanted(self._host, self._options.build or self._before, self._options.module_parameters):
+        self._exported = False
+        if self._options.reload or not self._as_wanted():
             self._load()
         check_unused(self._host, self._devices, results or "/")
         self._pool = self._made.note_pool([device.named for device in self._devices])
@@ -215,9 +227,30 @@ class ZpoolTarget:
         point = properties_of(self._host, "zfs", name).get("mountpoint", "")
         return name == self._pool or point.startswith(f"{results}/")
 
+    def _as_wanted(self) -> bool:
+        return as_wanted(self._host, self._options.build, self._before, self._options.module_parameters)
+
     def _load(self) -> None:
-        load(self._host, self._options.build or self._before, self._options.module_parameters)
+        """The build that the study names; without one the build that a set-up loaded, or that was loaded when the study began."""
+        before = self._before if loaded_by_iolab(self._host) or not is_loaded(self._host) else None
+        load(self._host, self._options.build or before, self._options.module_parameters)
         self._changed = True
+
+    def _export(self) -> None:
+        write_out(self._host, self._pool)
+        do(self._host, ["zpool", "export", self._pool], where=self._pool)
+
+    def _import(self) -> None:
+        places = sorted({device.named.rpartition("/")[0] for device in self._devices})
+        do(self._host, ["zpool", "import", *(word for place in places for word in ("-d", place)), "-o", "cachefile=none", self._pool],
+           where=self._pool)
+
+    def _bring_back(self) -> None:
+        """Import the pool that `release` exported, under the modules that the target asks for."""
+        if not self._as_wanted():
+            self._load()
+        self._import()
+        self._exported = False
 
     def _delay(self) -> None:
         delay = self._options.zinject_delay()

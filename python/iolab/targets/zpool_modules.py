@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import RunError
@@ -11,6 +11,8 @@ from .commands import do
 
 SWITCH = "openzfs-use"
 """Loads one of several builds: `openzfs-use BRANCH [PARAMETER=VALUE...]`, `--list` prints `* 2.1 2.1.11-1`, the loaded one starred."""
+MODULES = ("spl", "zavl", "znvpair", "zunicode", "zlua", "zzstd", "icp", "zcommon", "zfs")
+"""Modules of OpenZFS in the order of loading; from 2.2 on there are spl and zfs alone."""
 _PARAMETERS = "/sys/module/zfs/parameters"
 
 _NOTE = "/run/iolab-openzfs"
@@ -43,10 +45,14 @@ def check_build(host: Host, build: str | None) -> None:
     """RunError where the host doesn't have the build."""
     if build is None:
         return
+    if build.startswith("/"):
+        directory_modules(host, build)
+        return
     known = builds(host)
     if not known:
         raise RunError(f"'{host.name}' has no builds of OpenZFS to choose from", where="target.build",
-                       hint=f"take a host with {SWITCH} (iolab rig up openzfs), or load your own build by a variant's setup")
+                       hint=f"take a host with {SWITCH} (iolab rig up openzfs), "
+                            "or name the directory of a build: target.build = \"/path/to/zfs\"")
     if build not in [one.branch for one in known]:
         raise RunError(f"'{host.name}' has no OpenZFS {build}", where="target.build",
                        hint=f"there are: {', '.join(one.branch for one in known)}")
@@ -69,17 +75,33 @@ def parameters(host: Host) -> dict[str, str]:
     return dict(line.removeprefix(f"{_PARAMETERS}/").split(":", 1) for line in lines if ":" in line)
 
 
-def as_wanted(host: Host, build: str | None, wanted: Mapping[str, str]) -> bool:
-    """Whether the loaded modules are of that build (any, for None) and have these parameters, and no others that iolab set."""
+def loaded_by_iolab(host: Host) -> bool:
+    """Whether iolab loaded the modules that are loaded now; False where somebody else did since, such as a variant's set-up."""
+    inode = (text_or_none(host, _NOTE) or "").partition(" ")[0]
+    return bool(inode) and inode == _inode(host)
+
+
+def as_wanted(host: Host, build: str | None, before: str | None, wanted: Mapping[str, str]) -> bool:
+    """Whether the loaded modules are those of a build, with these parameters and no others that iolab set.
+
+    Without a build: whatever a set-up loaded, else what was loaded when the study began (`before`).
+    """
     if not is_loaded(host):
         return False
-    loaded = next((one.branch for one in builds(host) if one.loaded), None)
-    if build is not None and loaded != build:
+    ours = loaded_by_iolab(host)
+    expected = build or (before if ours else None)
+    if expected is not None and not is_loaded_build(host, expected):
         return False
-    inode, _, how = (text_or_none(host, _NOTE) or "").partition(" ")
-    if inode and inode == _inode(host):
-        return how == _how(wanted)
-    return not wanted  # loaded by somebody else, with whatever he wanted
+    if ours:
+        return (text_or_none(host, _NOTE) or "").partition(" ")[2] == _how(wanted)
+    return not wanted
+
+
+def is_loaded_build(host: Host, build: str) -> bool:
+    """Whether the modules of a build, named or given by its directory, are the loaded ones."""
+    if build.startswith("/"):
+        return _same_modules(host, directory_modules(host, build))
+    return any(one.branch == build and one.loaded for one in builds(host))
 
 
 def _how(wanted: Mapping[str, str]) -> str:
@@ -91,21 +113,25 @@ def _inode(host: Host) -> str:
 
 
 def load(host: Host, build: str | None, wanted: Mapping[str, str]) -> None:
-    """Load a build's modules (the loaded one's, or the host's own) anew with these parameters; RunError where that can't be done.
+    """Load a build's modules (for None those that are loaded) anew with these parameters; RunError where that can't be done.
 
-    No pool may be imported; pools of others are never exported for it.
+    No pool may be imported; pools of others are never exported for it. Where the loaded modules aren't the host's own, and nothing
+    says which file they came from, they can't be loaded anew: RunError, and the host's own are never loaded in their place.
     """
     words = [f"{name}={value}" for name, value in wanted.items()]
-    known = builds(host)
-    if known:
-        branch = build or next((one.branch for one in known if one.loaded), known[0].branch)
+    if build is not None and build.startswith("/"):
+        _load_directory(host, build, words)
+    elif known := builds(host):
+        branch = build or next((one.branch for one in known if one.loaded), None)
+        if branch is None and is_loaded(host):
+            raise _unknown_source(host)
+        branch = branch or known[0].branch
         do(host, [SWITCH, branch, *words], where=f"OpenZFS {branch}", timeout=300)
     else:
         if is_loaded(host):
-            others = do(host, ["zpool", "list", "-H", "-o", "name"]).stdout.split()
-            if others:
-                raise RunError(f"the modules can't be loaded anew: pools are imported: {', '.join(others)}", where=host.name,
-                               hint="export them, or leave module_parameters and reload out")
+            if not _is_installed(host):
+                raise _unknown_source(host)
+            _check_no_pools(host)
             do(host, ["modprobe", "-r", "zfs"], where=host.name, hint="something still uses the modules", timeout=120)
         do(host, ["modprobe", "zfs", *words], where=host.name, hint="'dmesg' has the kernel's words", timeout=120)
     note = f"{_inode(host)} {_how(wanted)}"
@@ -117,3 +143,62 @@ def load(host: Host, build: str | None, wanted: Mapping[str, str]) -> None:
         if here != value:
             raise RunError(f"the parameter {name} is {here} instead of {value}", where="target.module_parameters",
                            hint="the module has limits of its own; write the value that it takes")
+
+
+def directory_modules(host: Host, directory: str) -> dict[str, str]:
+    """Modules of OpenZFS below a directory, by name in the order of loading: a source tree that was built, or a tree for modprobe -d.
+
+    RunError where zfs and spl aren't among them.
+    """
+    found: dict[str, str] = {}
+    for path in host.run(["find", "-L", directory, "-name", "*.ko", "-not", "-path", "*/tests/*"], timeout=120).stdout.splitlines():
+        found.setdefault(path.rpartition("/")[2].removesuffix(".ko"), path)
+    if not {"spl", "zfs"} <= set(found):
+        raise RunError("has no modules zfs.ko and spl.ko", where=directory, hint="build them there first, or name another directory")
+    return {name: found[name] for name in MODULES if name in found}
+
+
+def loaded_sources(host: Host) -> dict[str, str]:
+    """The srcversion of each loaded module of OpenZFS, by name."""
+    found = {name: text_or_none(host, f"/sys/module/{name}/srcversion") for name in MODULES}
+    return {name: text.strip() for name, text in found.items() if text}
+
+
+def _load_directory(host: Host, directory: str, words: Sequence[str]) -> None:
+    files = directory_modules(host, directory)
+    _check_no_pools(host)
+    for name in reversed(MODULES):
+        if host.is_directory(f"/sys/module/{name}"):
+            do(host, ["rmmod", name], where=host.name, hint="something still uses the modules", timeout=120)
+    for name, path in files.items():
+        own = [word for word in words if word.startswith("spl_") == (name == "spl")] if name in ("spl", "zfs") else []
+        do(host, ["insmod", path, *own], where=path, hint="'dmesg' has the kernel's words", timeout=120)
+    if not _same_modules(host, files):
+        raise RunError("the loaded modules aren't those of this directory", where=directory)
+
+
+def _same_modules(host: Host, files: Mapping[str, str]) -> bool:
+    loaded = loaded_sources(host)
+    return bool(loaded) and loaded == {name: _srcversion(host, path) for name, path in files.items()}
+
+
+def _is_installed(host: Host) -> bool:
+    """Whether the loaded zfs is the one that modprobe would load; True where that can't be said."""
+    loaded, own = loaded_sources(host).get("zfs"), _srcversion(host, "zfs")
+    return not loaded or not own or loaded == own
+
+
+def _srcversion(host: Host, module: str) -> str:
+    return host.run(["modinfo", "-F", "srcversion", module]).stdout.strip()
+
+
+def _check_no_pools(host: Host) -> None:
+    others = do(host, ["zpool", "list", "-H", "-o", "name"]).stdout.split() if is_loaded(host) else []
+    if others:
+        raise RunError(f"the modules can't be loaded anew: pools are imported: {', '.join(others)}", where=host.name,
+                       hint="export them, or leave module_parameters and reload out")
+
+
+def _unknown_source(host: Host) -> RunError:
+    return RunError("the loaded OpenZFS is not the installed one, which would be loaded in its place", where=host.name,
+                    hint="name the directory of its modules: target.build = \"/path/to/zfs\"")

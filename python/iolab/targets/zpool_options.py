@@ -86,8 +86,10 @@ class ZpoolOptions(Options):
     fresh: Annotated[Literal["run", "cell", "block", "study"], Field(
         description="when a new pool is made: for every run; when another cell's turn comes; at every block's start; once. "
                     "Targets of one study that share devices or modules make theirs anew whenever their turn comes")] = "run"
-    build: Annotated[str | None, Field(pattern=r"^\d+(\.\d+)*$", description="which build of OpenZFS to load, such as \"2.3\", on hosts "
-                                       "that have openzfs-use (the rig openzfs has); default: the one that is loaded")] = None
+    build: Annotated[str | None, Field(
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*|/[^\s'\"]+)$",
+        description="which build of OpenZFS to load: a name, such as \"2.3\", on hosts that have openzfs-use (the rig openzfs has), or the "
+                    "directory of a source tree that was built, or of its modules; default: the build that is loaded")] = None
     module_parameters: Annotated[dict[str, str], BeforeValidator(_parameters), WithJsonSchema(_TABLE), Field(
         description="parameters with which the modules are loaded anew, such as { zfs_dirty_data_max = 67108864 }", default_factory=dict)]
     reload: Annotated[bool, Field(description="load the modules anew whenever a new pool is made: nothing of the ARC stays")] = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from iolab.errors import RunError
+from iolab.hosts.kinds.fake import FakeProgram
+from iolab.run.study import run_study
 from iolab.targets.base import Permissions, RunContext
 from iolab.targets.made import clean_leftovers
 from iolab.targets.zpool import ZpoolTarget
 from iolab.targets.zpool_layout import CLASSES, KINDS, parse_layout
 from iolab.targets.zpool_options import ZpoolOptions
+from support.acting import SYS, Listener, fake_fio, write_result
 from support.zfs import FREE, FakeZfs
 
 ALL = "/dev/disk/by-id/virtio-*"
@@ -234,7 +238,7 @@ def test_a_pool_that_cannot_be_made_says_zpools_words(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [
     {"devices": []}, {"layout": ["mirror", "/dev/disk/by-id/a", "/dev/disk/by-id/b"]}, {"properties": {"mountpoint": "/x"}},
-    {"pool": {"-f": 1}}, {"module_parameters": {"a": "b c"}}, {"delay": "5us"}, {"build": "x"},
+    {"pool": {"-f": 1}}, {"module_parameters": {"a": "b c"}}, {"delay": "5us"}, {"build": "../x"}, {"build": "/a b"},
     {"layout": ["-f", "/dev/x"], "devices": []}])
 def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
@@ -278,3 +282,124 @@ def test_a_host_of_one_build_loads_its_own_modules_anew(tmp_path: Path) -> None:
     for one in (target, other):
         one.close()
     assert not zfs.pools
+
+
+def test_what_a_setup_loaded_is_never_replaced_by_the_installed_build(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    zfs.host(builds=False)
+    zfs.load("installed")
+    zfs.machine.files["/sys/module/zfs/parameters/zfs_txg_timeout"] = "1\n"
+    target = make(zfs, tmp_path, reload=True)
+    target.open(1)
+    zfs.load("PATCHED")  # a set-up
+    with pytest.raises(RunError, match=r"is not the installed one, which would be loaded in its place.*target\.build"):
+        target.begin(context("1"))
+    assert zfs.loaded == "PATCHED"
+    plain = make(zfs, tmp_path, 2)
+    plain.open(1)
+    plain.begin(context("2"))  # needs no loading
+    assert zfs.loaded == "PATCHED"
+    for one in (target, plain):
+        one.close()
+    assert not zfs.pools
+
+
+def test_a_directory_of_modules_is_a_build(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    zfs.host(builds=False)
+    zfs.directories = {f"/root/zfs/module/{name}.ko": f"{name}-PATCHED" for name in ("zfs", "spl")}
+    with pytest.raises(RunError, match=r"/root/none: has no modules zfs\.ko and spl\.ko"):
+        make(zfs, tmp_path, build="/root/none").open(1)
+    target = make(zfs, tmp_path, build="/root/zfs", reload=True, fresh="run")
+    target.open(1)
+    for run in ("1", "2"):
+        target.begin(context(run))
+        assert zfs.loaded == "zfs-PATCHED"
+        target.end(run)
+        target.release(again=True)
+    once = [["insmod", f"/root/zfs/module/{name}.ko"] for name in ("spl", "zfs")]
+    assert [words for words in zfs.said if words[0] == "insmod"] == once * 2
+    assert not [words for words in zfs.said if words[0] == "modprobe"]
+    target.close()
+
+
+@pytest.mark.parametrize(("fresh", "count"), [("run", 3), ("cell", 3), ("block", 1), ("study", 1)])
+def test_a_pool_that_outlives_a_run_is_exported_while_modules_may_change(tmp_path: Path, fresh: str, count: int) -> None:
+    zfs = FakeZfs()
+    target = make(zfs, tmp_path, fresh=fresh)
+    target.open(1)
+    for run, build in (("1", "2.3"), ("2", "2.1"), ("3", "2.3")):
+        target.release(again=True)
+        zfs.load(build)  # fails while a pool is imported
+        target.begin(context(run))
+        assert zfs.loaded == build
+        target.end(run)
+    target.release(again=False)
+    zfs.load("2.1")
+    target.close()
+    assert not zfs.pools
+    assert not zfs.labels
+    assert sum(words[:2] == ["zpool", "create"] for words in zfs.said) == count
+
+
+STUDY = """
+[study]
+name = "set-ups"
+repetitions = 2
+[target]
+kind = "zpool"
+layout = "mirror:2"
+devices = "/dev/disk/by-id/virtio-*"
+fresh = "{fresh}"
+{more}
+[workload]
+kind = "fio"
+runtime = "2s"
+options = {{rw = "randwrite", bs = "4k", size = "1m"}}
+[hooks.variant]
+before = "before"
+after = "after"
+[variants.base]
+setup = "use base"
+teardown = "leave base"
+[variants.patched]
+setup = "use patched"
+teardown = "leave patched"
+"""
+
+
+@pytest.mark.parametrize("fresh", ["run", "study"])
+def test_the_order_of_a_change_of_variant(tmp_path: Path, fresh: str) -> None:
+    zfs = FakeZfs()
+    host = zfs.host()
+    host.files |= SYS
+    host.programs |= {"fio": fake_fio(), "sync": FakeProgram(seconds=0.0)}
+    host.directories.update(str(parent) for parent in [tmp_path, *tmp_path.parents])
+
+    def shell(command: Sequence[str], directory: Path) -> None:
+        zfs.said.append(["hook", command[-1]])
+        if command[-1].startswith("use "):
+            zfs.load(command[-1].removeprefix("use "))
+
+    host.programs["sh"].work = shell
+    host.programs["fio"].work = lambda command, directory: (zfs.said.append(["fio", zfs.loaded]), write_result(command, directory))[0]
+    (tmp_path / "study.toml").write_text(STUDY.format(fresh=fresh, more=""))
+    heard = Listener()
+    run_study(tmp_path / "study.toml", tmp_path / "out", listener=heard, clock=host.clock, host=host, trusted=True, destructive=True)
+    assert [run[1:] for run in heard.runs] == [("finished", "")] * 4, heard.notes
+    said = [words[:2] for words in zfs.said if words[0] in ("hook", "fio") or words[:2] in (
+        ["zpool", "create"], ["zpool", "destroy"], ["zpool", "export"], ["zpool", "import"], ["zfs", "create"], ["zfs", "destroy"])]
+    made, kept = [["zpool", "create"]], fresh == "study"
+
+    def stay(variant: str, runs: int, first: bool = False, last: bool = False) -> list[list[str]]:
+        each = [["zfs", "create"], ["fio", variant], ["zfs", "destroy"]]
+        again = [] if kept else [["zpool", "destroy"], *made]
+        come = made if first or not kept else [["zpool", "import"]]
+        leave = ["zpool", "export"] if kept and not last else ["zpool", "destroy"]
+        return [["hook", "before"], ["hook", f"use {variant}"], *come, *each, *(again + each) * (runs - 1), leave,
+                ["hook", f"leave {variant}"], ["hook", "after"]]
+
+    # base, patched in block 1, patched, base in block 2: patched is not left between them
+    assert said == [*stay("base", 1, first=True), *stay("patched", 2), *stay("base", 1, last=True)]
+    assert not zfs.pools
+    assert not zfs.labels
