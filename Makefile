@@ -35,19 +35,31 @@ $(STAMPS)/filesystems: scripts/install-system
 	@scripts/install-system test
 	@mkdir -p $(@D) && touch $@
 
-$(STAMPS)/venv: requirements.lock $(STAMPS)/system
+PIP := $(PYTHON) -m pip install --disable-pip-version-check --require-hashes
+$(STAMPS)/venv: requirements/setup.lock $(STAMPS)/system
+	@echo "Python packages: about 220 MB to fetch, 640 MB on disk" >&2
 	python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(PIP) --progress-bar on -r requirements/setup.lock
 	@touch $@
 
-$(STAMPS)/core: $(STAMPS)/venv $(RUST) pyproject.toml
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+$(STAMPS)/dev: requirements/dev.lock $(STAMPS)/venv
+	$(PIP) --quiet -r requirements/dev.lock
 	@touch $@
 
-$(PROBE): $(STAMPS)/system $(RUST) scripts/build-probe
+Cargo.lock: crates.lock Cargo.toml scripts/cargo_lock.py $(STAMPS)/system
+	python3 scripts/cargo_lock.py
+	@touch $@
+
+# verbose, since pip is silent otherwise while cargo builds
+$(STAMPS)/core: $(STAMPS)/venv Cargo.lock $(RUST) pyproject.toml
+	$(PYTHON) -m pip install --verbose --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(PROBE): $(STAMPS)/system Cargo.lock $(RUST) scripts/build-probe
 	scripts/build-probe
 
-$(STAMPS)/node: $(STAMPS)/venv web/package-lock.json
+$(STAMPS)/node: $(STAMPS)/venv requirements/node.lock web/package-lock.json
+	@scripts/with-node true 2>/dev/null || $(PIP) --progress-bar on -r requirements/node.lock
 	scripts/with-node npm --prefix web ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
@@ -65,14 +77,14 @@ demo: setup ## Run studies/quickstart.toml with real fio, print the comparison, 
 	$(IOLAB) report results/quickstart -o results/quickstart/report.html
 
 .PHONY: test
-test: setup $(STAMPS)/browser $(STAMPS)/filesystems ## Run every test that this machine can run; what is skipped is printed with its reason
+test: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run every test that this machine can run; what is skipped is printed with its reason
 	cargo test --quiet --workspace --exclude iolab-py
 	scripts/with-node npm --prefix web run --silent test
 	$(PYTHON) -m pytest -n auto --dist loadfile -m "not real" --durations=20
 	$(PYTHON) -m pytest -m real --durations=20
 
 .PHONY: fast
-fast: setup ## The loop while writing: lint, types, and the tests that need no root, fio, browser or network and take little time
+fast: setup $(STAMPS)/dev ## The loop while writing: lint, types, and the tests that need no root, fio, browser or network and take little time
 	$(VENV)/bin/ruff check --quiet .
 	$(VENV)/bin/mypy
 	$(PYTHON) -m pytest -q -n auto --dist loadfile -m "not real and not slow"
@@ -80,7 +92,7 @@ fast: setup ## The loop while writing: lint, types, and the tests that need no r
 # Two cores that emulate a CPU need their time: half an hour from nothing, a few minutes once the image is there.
 RIG := rig-test
 .PHONY: rig-test
-rig-test: setup ## Build what is missing of the OpenZFS rig, start it, test on it, take it down
+rig-test: setup $(STAMPS)/dev ## Build what is missing of the OpenZFS rig, start it, test on it, take it down
 	@scripts/install-system rig
 	$(IOLAB) rig build openzfs
 	@trap '$(IOLAB) rig down $(RIG)' EXIT; $(IOLAB) rig up openzfs --name $(RIG) --disks 8 --disk-iops 170 --disk-size 4g; \
@@ -89,18 +101,34 @@ rig-test: setup ## Build what is missing of the OpenZFS rig, start it, test on i
 # The studies of docs/guides/openzfs-*.md: an hour and more where the CPU is emulated. Results that are there are not measured again.
 GUIDES := rig-guides
 .PHONY: guides
-guides: setup ## Measure what the guides about OpenZFS show, on a rig, and renew them with their pictures
+guides: setup $(STAMPS)/dev ## Measure what the guides about OpenZFS show, on a rig, and renew them with their pictures
 	@scripts/install-system rig
 	$(IOLAB) rig build openzfs
 	@trap '$(IOLAB) rig down $(GUIDES)' EXIT; $(IOLAB) rig up openzfs --name $(GUIDES) --disks 10 --disk-iops 170 --disk-size 4g --fast-disks 1 --memory 4g; \
 	  $(PYTHON) scripts/guides.py --host rig:$(GUIDES)
 
 .PHONY: stories
-stories: setup $(STAMPS)/browser $(STAMPS)/filesystems ## Renew the pictures of the stories (docs/guides/story-*.md) from loads of their own; as root
+stories: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Renew the pictures of the stories (docs/guides/story-*.md) from loads of their own; as root
 	scripts/stories
 
+# The tools alone, zig among them (100 MB), in an environment of their own.
+TOOLS := build/tools
+$(STAMPS)/dist: requirements/dist.lock $(STAMPS)/system
+	python3 -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dist.lock
+	@touch $@
+
+TARGETS :=
+.PHONY: dist
+dist: setup $(STAMPS)/dist ## Build an sdist and a wheel that is whole, with SBOM and checksums, in dist/ (TARGETS=... for other processors)
+	$(TOOLS)/bin/python scripts/dist.py $(addprefix --target=,$(TARGETS))
+
+.PHONY: test-wheel
+test-wheel: dist $(STAMPS)/dev ## Install the wheel into a fresh environment outside the clone and run its commands there
+	$(PYTHON) -m pytest -q tests/wheel
+
 .PHONY: check
-check: setup ## Lint and type-check: ruff, mypy, clippy, rustfmt, biome
+check: setup $(STAMPS)/dev ## Lint and type-check: ruff, mypy, clippy, rustfmt, biome
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	cargo fmt --check
@@ -108,11 +136,11 @@ check: setup ## Lint and type-check: ruff, mypy, clippy, rustfmt, biome
 	scripts/with-node npm --prefix web run --silent check
 
 .PHONY: generate
-generate: setup ## Renew what is generated and committed: schemas, TypeScript types (a stale one fails a test)
+generate: setup $(STAMPS)/dev ## Renew what is generated and committed: schemas, TypeScript types (a stale one fails a test)
 	$(PYTHON) scripts/generate.py
 
 .PHONY: bench
-bench: setup ## Measure speed against named peers and limits, as ratios
+bench: setup $(STAMPS)/dev ## Measure speed against named peers and limits, as ratios
 	@for bench in benchmarks/bench_*.py; do $(PYTHON) $$bench; done
 
 # Each reader for so long. With a nightly compiler and cargo-fuzz every target runs under libFuzzer, seeded with the regression corpus;
@@ -128,12 +156,17 @@ fuzz: ## Fuzz every reader of traces, frames and trace rings, MINUTES=10 each
 	else echo "no nightly compiler with cargo-fuzz (cargo install cargo-fuzz): property tests instead" >&2; end=$$((SECONDS + $(MINUTES) * 60)); \
 	  while [ $$SECONDS -lt $$end ]; do PROPTEST_CASES=20000 cargo test --quiet --release -p iolab-core --test damage --test maps --test frames --test tracefs --test block; done; fi
 
+LOCK = $(VENV)/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header \
+  --python-version 3.11
 .PHONY: lock
-lock: $(STAMPS)/venv ## Renew requirements.lock from pyproject.toml (hashes, no URLs)
+lock: $(STAMPS)/venv ## Renew requirements/*.lock and crates.lock (hashes, no URLs)
 	$(PYTHON) -m pip install --quiet uv
-	$(VENV)/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header \
-	  --python-version 3.11 --group pyproject.toml:dev pyproject.toml -o requirements.lock
+	$(LOCK) pyproject.toml --group pyproject.toml:dev -o requirements/dev.lock
+	$(LOCK) -c requirements/dev.lock pyproject.toml -o requirements/run.lock
+	$(LOCK) -c requirements/dev.lock pyproject.toml --group pyproject.toml:build -o requirements/setup.lock
+	for group in node dist; do $(LOCK) -c requirements/dev.lock --group pyproject.toml:$$group -o requirements/$$group.lock; done
+	$(PYTHON) scripts/cargo_lock.py --renew
 
 .PHONY: clean
 clean: ## Remove what was built; results stay
-	rm -rf $(VENV) $(STAMPS) target web/node_modules python/iolab/report/static python/iolab/_probe python/iolab/_core*.so
+	rm -rf $(VENV) $(STAMPS) target build dist web/node_modules python/iolab/report/static python/iolab/_probe python/iolab/_core*.so

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,7 @@ def test_charts_come_with_their_numbers(results: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("kind", ["glossary", "metrics", "units", "formats", "gates", "hosts", "targets", "workloads", "sources",
-                                  "renderers"])
+                                  "renderers", "studies"])
 def test_the_catalogue_lists_every_kind(capsys: pytest.CaptureFixture[str], kind: str) -> None:
     entries = json.loads(text_of(capsys, "catalog", kind, "--format", "json"))["entries"]
     lines = text_of(capsys, "catalog", kind).splitlines()
@@ -116,4 +117,5 @@ def test_every_command_has_help_and_stands_in_the_reference(capsys: pytest.Captu
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert text_of(capsys, "--version").startswith("iolab 0.")
+    assert re.match(r"iolab \d+\.\d+\.\d+(, commit [0-9a-f]{12}\+?)?, (no probe|probe \S+ \(sha256 [0-9a-f]{12}\))$",
+                    text_of(capsys, "--version").strip())

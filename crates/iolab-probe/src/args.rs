@@ -9,6 +9,7 @@ pub const HELP: &str = "\
 iolab-probe --source NAME... [OPTION...]   write frames to standard output until told to stop
 iolab-probe --check [--tracefs DIR]        say as JSON what this machine can do
 iolab-probe --clean [--tracefs DIR]        remove the tracefs instances of probes that are dead
+iolab-probe --version                      print name and version
 
   --source NAME       block, syscall or counters; may be given several times
   --device MAJ:MIN    only this block device; may be given several times (default: all that have requests)
@@ -52,6 +53,8 @@ pub struct Settings {
 pub enum Command {
     /// Print the help.
     Help,
+    /// Print name and version.
+    Version,
     /// Say what this machine can do.
     Check(Settings),
     /// Remove what dead probes left.
@@ -78,6 +81,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Failu
         let name = argument.to_string_lossy().into_owned();
         match name.as_str() {
             "--help" | "-h" => return Ok(Command::Help),
+            "--version" => return Ok(Command::Version),
             "--check" => {
                 check = true;
                 continue;
@@ -146,6 +150,7 @@ mod tests {
         assert_eq!((settings.devices, settings.excluded, settings.ring_kib), (vec![(7, 3)], vec![9], Some(64)));
         assert!(matches!(parsed("--check"), Ok(Command::Check(_))));
         assert_eq!(parsed("--source block --help"), Ok(Command::Help));
+        assert_eq!(parsed("--version"), Ok(Command::Version));
     }
 
     #[test]

@@ -50,6 +50,10 @@ fn run() -> Result<(), Failure> {
             println!("{}", args::HELP);
             Ok(())
         }
+        Command::Version => {
+            println!("iolab-probe {}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
         Command::Check(settings) => {
             println!("{}", check::check(&settings));
             Ok(())

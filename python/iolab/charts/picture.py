@@ -8,12 +8,12 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping
-from importlib import metadata
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import vl_convert
 
+from .. import __version__
 from ..untrusted_text import visible
 
 _VEGA_LITE = "6.4"
@@ -25,7 +25,7 @@ def to_svg(spec: Mapping[str, Any], title: str, caption: str) -> str:
     start = svg.index("<svg") + 4
     end = svg.index(">", start) + 1
     words = f"<title>{escape(visible(title))}</title><desc>{escape(visible(caption))}</desc>"
-    words += f"<metadata>{escape(_software())}</metadata>"
+    words += f"<metadata>iolab {__version__}</metadata>"
     return f"{svg[:start]} role=\"img\" aria-label={quoteattr(visible(title))}{svg[start:end]}{words}{svg[end:]}"
 
 
@@ -33,7 +33,7 @@ def to_png(spec: Mapping[str, Any], title: str, caption: str, scale: float) -> b
     """The picture as PNG with the textual chunks Title, Description and Software (PNG specification, 11.3.4)."""
     png: bytes = vl_convert.vegalite_to_png(_drawable(spec), vl_version=_VEGA_LITE, scale=scale,
                                             allowed_base_urls=[])
-    texts = {"Title": title, "Description": caption, "Software": _software()}
+    texts = {"Title": title, "Description": caption, "Software": f"iolab {__version__}"}
     chunks = b"".join(_text_chunk(keyword, text) for keyword, text in texts.items() if text)
     header = 8 + 25  # signature and IHDR, which must stay first
     return png[:header] + chunks + png[header:]
@@ -52,10 +52,3 @@ def _text_chunk(keyword: str, text: str) -> bytes:
     """An uncompressed iTXt chunk: length, type, data, CRC over type and data."""
     body = b"iTXt" + keyword.encode("latin-1") + b"\0\0\0\0\0" + text.encode()
     return struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
-
-
-def _software() -> str:
-    try:
-        return f"iolab {metadata.version('iolab')}"
-    except metadata.PackageNotFoundError:  # straight from a source tree
-        return "iolab"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from ..statistics.language.catalogue import Entry
 
 KINDS = ("glossary", "statistics", "metrics", "units", "formats", "gates", "hosts", "targets", "workloads", "sources",
-         "renderers")
+         "renderers", "studies")
 
 
 @click.command("catalog")
@@ -47,6 +49,8 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
         rows = _metrics()
     elif kind == "units":
         rows = _units()
+    elif kind == "studies":
+        rows = _studies()
     else:
         rows = _plugins(kind.removesuffix("s"))
     if style == "json":
@@ -55,6 +59,23 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
     width = max(len(row["name"]) for row in rows)
     for row in rows:
         tell(f"{row['name']:{width}}  {'  '.join(str(value) for key, value in row.items() if key != 'name' and value)}".rstrip())
+
+
+def _studies() -> list[dict[str, Any]]:
+    """Studies and published tables that came with iolab; `run` and `import --table` take their names anywhere."""
+    from .installation import shipped
+
+    base = shipped(Path("studies"))
+    if base is None:
+        return []
+    files = sorted([*base.glob("*.toml"), *base.glob("published/*.csv")])
+    return [{"name": str(Path("studies") / path.relative_to(base)), "about": _first_comment(path)} for path in files]
+
+
+def _first_comment(path: Path) -> str:
+    """The first sentence of the comment that a file begins with."""
+    lines = itertools.takewhile(lambda line: line.startswith("#"), path.read_text("utf-8").splitlines())
+    return re.split(r"(?<=[.?])\s", " ".join(line.lstrip("# ") for line in lines).strip(), maxsplit=1)[0]
 
 
 def _glossary() -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import PATH, bytes_of, command_line, output_option
+from .options import PATH, SHIPPED_PATH, bytes_of, command_line, output_option
 from .output import say, tell_json
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
               "'{submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs'. Types are str, int and float; "
               "{variant}, {repetition}, {block} and {host} have a meaning of their own; * is any text. May be given again: "
               "the first that matches counts. Default: inferred, and printed.")
-@click.option("--table", type=PATH, help="A CSV of published numbers: variant,<factors...>,metric,value,unit[,repetition].")
+@click.option("--table", type=SHIPPED_PATH, help="A CSV of published numbers: variant,<factors...>,metric,value,unit[,repetition].")
 @click.option("--baseline", help="The variant that the others are compared with. Default: one that is called so, else the first.")
 @click.option("--link", is_flag=True, help="Link to the tree's files instead of copying them.")
 @click.option("--device", "devices", metavar="NAME", multiple=True, help="Sum over this device of iostat's alone; "

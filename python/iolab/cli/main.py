@@ -91,16 +91,17 @@ class _Commands(click.Group):
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from .. import __version__
+        from .installation import describe
 
-        tell(f"iolab {__version__}")
+        tell(describe())
         ctx.exit()
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
              epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 unusable file, 4 wrong study, 5 failed run, 130 interrupted.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version,
+              help="Show the version, the commit and the build of the probe.")
 def group(debug: bool) -> None:
     """A storage performance laboratory: A/B studies of real storage under real load, judged, compared and reported."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,21 @@ if TYPE_CHECKING:
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 PATH = click.Path(path_type=Path)
+
+
+class _ShippedPath(click.Path):
+    """A path; where nothing lies there, the file of that name that came with iolab: `studies/quickstart.toml`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if os.path.lexists(path):
+            return path
+        from .installation import shipped
+
+        return shipped(path) or path
+
+
+SHIPPED_PATH = _ShippedPath(path_type=Path)
 
 
 def results_argument(function: Decorated) -> Decorated:

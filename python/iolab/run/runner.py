@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from .. import __version__
 from ..clock import Clock
 from ..errors import RunError
 from ..files import write_atomically
@@ -151,7 +151,7 @@ class StudyRunner:
         write_atomically(self._directory / STUDY_FILE, self._study.text)
         write_manifest(self._directory, Manifest(
             name=self._study.name, description=self._study.description, origin="run", created_ns=self._clock.realtime_ns(),
-            iolab=metadata.version("iolab"), baseline=self._study.baseline, variants=list(self._study.variants),
+            iolab=__version__, baseline=self._study.baseline, variants=list(self._study.variants),
             factors=list(self._study.factors), study=self._study.resolved(), source=None, layout=None, host=self._host.name,
             reproduce=list(reproduce)))
 

@@ -1,0 +1,90 @@
+"""`make dist`: an sdist, wheels of it, their SBOM and checksums, in dist/.
+
+Wheels are built from the unpacked sdist, so that it is whole. The extension is linked by zig against old symbols of glibc; auditwheel
+proves which. The probe is static.
+
+    dist.py [--target TRIPLE]... [--output DIRECTORY]
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GLIBC = "manylinux_2_17"
+"""The oldest glibc that Rust's own standard library runs on."""
+
+
+def main() -> int:
+    """Exit code."""
+    parser = argparse.ArgumentParser(description="Build an sdist and wheels.")
+    parser.add_argument("--target", action="append", help="target triple; default: this machine's")
+    parser.add_argument("--output", type=Path, default=ROOT / "dist")
+    wanted = parser.parse_args()
+    native = f"{platform.machine()}-unknown-linux-gnu"
+    output = wanted.output.absolute()
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
+    sdist = output / _backend(ROOT, "build_sdist", output)
+    _tell(sdist)
+    source = _unpack(sdist)
+    for target in wanted.target or [native]:
+        cross = {} if target == native else {"IOLAB_TARGET": target}
+        started = time.monotonic()
+        wheel = output / _backend(source, "build_wheel", output, MATURIN_PEP517_ARGS=f"--zig --compatibility {GLIBC}",
+                                  CARGO_TARGET_DIR=str(ROOT / "target/wheel"), **cross)
+        _tell(wheel, time.monotonic() - started)
+        _audit(wheel)
+    subprocess.run([sys.executable, ROOT / "scripts/sbom.py", output / f"{sdist.name.removesuffix('.tar.gz')}.cdx.json"], check=True)
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(output.iterdir())]
+    (output / "SHA256SUMS").write_text("".join(lines), "utf-8")
+    return 0
+
+
+def _unpack(sdist: Path) -> Path:
+    place = ROOT / "build/sdist"
+    shutil.rmtree(place, ignore_errors=True)
+    with tarfile.open(sdist) as tar:
+        tar.extractall(place, filter="data")
+    return place / sdist.name.removesuffix(".tar.gz")
+
+
+def _backend(source: Path, hook: str, output: Path, **names: str) -> str:
+    """Name of what a hook of the build backend made in `output`."""
+    words = f"import sys; sys.path.insert(0, 'scripts'); import wheel_backend as backend; name = backend.{hook}({str(output)!r})"
+    # the tools of this environment (maturin, zig) come first
+    path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}:{Path.home() / '.cargo/bin'}"
+    log = ROOT / "build" / f"{hook}.log"
+    log.parent.mkdir(exist_ok=True)
+    with log.open("w") as file:
+        done = subprocess.run([sys.executable, "-c", f"{words}; open({str(log) + '.name'!r}, 'w').write(name)"], cwd=source,
+                              env={**os.environ, "PATH": path, **names}, stdout=file, stderr=subprocess.STDOUT)
+    if done.returncode:
+        raise SystemExit(f"dist: {hook} failed, see {log}:\n{log.read_text('utf-8', 'replace')[-2000:]}")
+    return Path(f"{log}.name").read_text("utf-8")
+
+
+def _audit(wheel: Path) -> None:
+    """SystemExit where the wheel needs more than it says."""
+    said = subprocess.run([sys.executable, "-m", "auditwheel", "show", wheel], capture_output=True, text=True)
+    words = " ".join(said.stdout.split())
+    print(f"auditwheel: {words}")
+    if said.returncode or f'"{GLIBC}_' not in words:
+        raise SystemExit(f"dist: {wheel.name} does not run on {GLIBC}: {said.stderr.strip()}")
+
+
+def _tell(path: Path, seconds: float | None = None) -> None:
+    print(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB{'' if seconds is None else f', {seconds:.0f} s'}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
