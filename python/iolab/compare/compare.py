@@ -98,14 +98,15 @@ def _shown_unit(asked: str | None, metric: Metric, runs: Sequence[Run]) -> str |
 
 
 def _metric(name: str, runs: Sequence[Run]) -> Metric:
-    have = {metric: observation.unit for run in runs for metric, observation in run.observations.items()}
-    if name not in have:
+    measured = next((run.observations[name] for run in reversed(runs) if name in run.observations), None)
+    if measured is None:
+        have = {metric for run in runs for metric in run.observations}
         shown = [metric for metric in sorted(have, key=sort_key) if of(metric).headline] or sorted(have, key=sort_key)[:8]
-        near = difflib.get_close_matches(name, list(have), n=1)
+        near = difflib.get_close_matches(name, sorted(have), n=1)
         guess = f"did you mean '{near[0]}'? " if near else ""
         there = f"there are {', '.join(shown)}" if shown else "no run has any valid evidence"
         raise UsageError(f"no run has the metric '{name}'", hint=f"{guess}{there}")
-    return of(name, have[name])
+    return of(name, measured.unit)
 
 
 def _baseline(asked: str | None, variants: Sequence[str], runs: Sequence[Run]) -> str:

@@ -5,8 +5,10 @@ Readers are pure: bytes in, these out. They know no run and no study, and judge 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -144,6 +146,44 @@ class DeviceSamples:
     source_fields: Mapping[str, tuple[str, str]]
     time_ns: NDArray[np.int64] | None = None
     has_interval: bool = True
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """Mean of each column over the samples that are known; a column without any is left out."""
+        found = {}
+        for name, mean in zip(self.columns, _means(list(self.columns.values())), strict=True):
+            values = self.columns[name]
+            if math.isnan(mean) and len(known := values[~np.isnan(values)]):
+                mean = float(known.mean())
+            if not math.isnan(mean):
+                found[name] = mean
+        return found
+
+    @cached_property
+    def waited(self) -> tuple[float, float] | None:
+        """Seconds that reads and writes waited, and their count, each a sum of rates over the samples; None without their awaits."""
+        spent = done = 0.0
+        for operation in ("read", "write"):
+            latency, rate = self.columns.get(f"{operation}.await"), self.columns.get(f"{operation}.iops")
+            if latency is None or rate is None:
+                return None
+            with np.errstate(all="ignore"):
+                product = latency * rate
+                total = float(product.sum())
+            if math.isfinite(total):
+                spent, done = spent + total, done + float(rate.sum())
+            else:
+                known = np.isfinite(latency) & np.isfinite(rate)
+                spent, done = spent + float(product[known].sum()), done + float(rate[known].sum())
+        return spent, done
+
+
+def _means(columns: Sequence[Floats]) -> list[float]:
+    if not columns or not len(columns[0]):
+        return [math.nan] * len(columns)
+    if len({len(values) for values in columns}) == 1:
+        return list(np.array(columns).mean(axis=1).tolist())
+    return [float(values.mean()) if len(values) else math.nan for values in columns]
 
 
 @dataclass(frozen=True)

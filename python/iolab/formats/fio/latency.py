@@ -81,10 +81,13 @@ def _bins(value: Any, scale: float) -> dict[int, int]:
     found: dict[int, int] = {}
     if bits is None and scale == 1e-9:
         # a healthy file of today, which is nearly every one: no key needs converting, and none clashes
-        found = {int(key): count for key, count in value.items() if type(count) is int and count > 0 and key.isdecimal() and len(key) < 19}
-        if len(found) == len(value) and max(found.values(), default=0) < 2**63:
-            return found
-        found = {}
+        counts = value.values()
+        if (value and set(map(type, counts)) == {int} and min(counts) > 0 and max(counts) < 2**63
+                and all(value) and max(map(len, value)) < 19 and "".join(value).isdecimal()):
+            found = dict(zip(map(int, value), counts, strict=True))
+            if len(found) == len(value):
+                return found
+            found = {}
     for key, count in value.items():
         if not key.isdecimal() or not isinstance(count, int) or count <= 0 or len(key) > 20:
             continue

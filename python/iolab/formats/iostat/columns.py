@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from functools import reduce
+from operator import add
 
 from ..core.tables import Floats
 
@@ -84,12 +85,12 @@ def true_bandwidths(fields: Sequence[str], values: Floats) -> list[str] | None:
     for size_name, letters, size_unit in _SIZES:
         if size_name not in place or any(f"{one}/s" not in place or f"{one}kB/s" not in place for one in letters):
             continue
-        iops = values[:, [place[f"{letter}/s"] for letter in letters]].sum(axis=1)
-        bandwidth = values[:, [place[f"{letter}kB/s"] for letter in letters]].sum(axis=1)
+        iops, bandwidth = (reduce(add, [values[:, place[f"{letter}{unit}"]] for letter in letters]) for unit in ("/s", "kB/s"))
         size = values[:, place[size_name]]
         busy = (iops >= 1) & (size > 0) & (bandwidth >= 0.05)
-        if np.any(busy):
-            actual = np.median(iops[busy] * size[busy] * size_unit / bandwidth[busy])
-            prefix = min(_PREFIXES, key=lambda name: abs(np.log(actual / _PREFIXES[name])))
+        if busy.any():
+            sizes = sorted((iops[busy] * size[busy] * size_unit / bandwidth[busy]).tolist())
+            actual = sizes[len(sizes) // 2]
+            prefix = min(_PREFIXES, key=lambda name: abs(math.log(actual / _PREFIXES[name])))
             return [name.replace("kB/s", f"{prefix}/s") for name in fields]
     return None

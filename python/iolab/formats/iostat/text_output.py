@@ -45,8 +45,11 @@ class IostatText:
             if _is_known(match.group()):
                 return True
         lines = [line for line in text.split("\n", _SAMPLE)[:-1] if line.strip()]
-        if lines and 2 * sum(layout_of(line) is not None for line in lines) > len(lines):
-            return True
+        rows = 0
+        for line in lines:
+            rows += layout_of(line) is not None
+            if 2 * rows > len(lines):
+                return True
         if _BANNER.search(text):
             return None
         return False if len(lines) >= 3 and "iostat" not in file_name.lower() else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -31,7 +30,7 @@ def observations(devices: Mapping[str, DeviceSamples], files: Mapping[str, str],
         return
     file = next(iter(files.values()), "")
     for metric, column in _COLUMNS.items():
-        means = [_mean(samples, column) for samples in devices.values()]
+        means = [samples.means.get(column) for samples in devices.values()]
         known = [mean for mean in means if mean is not None]
         if len(known) != len(means):
             continue
@@ -49,14 +48,14 @@ def observations(devices: Mapping[str, DeviceSamples], files: Mapping[str, str],
 
 def loads(devices: Mapping[str, DeviceSamples]) -> list[DeviceLoad]:
     """Busy share, mean latency and bytes per second of each device."""
-    return [DeviceLoad(name, _mean(samples, "util"), _await({name: samples}),
-                       (_mean(samples, "read.bw") or 0.0) + (_mean(samples, "write.bw") or 0.0)) for name, samples in devices.items()]
+    return [DeviceLoad(name, samples.means.get("util"), _await({name: samples}),
+                       samples.means.get("read.bw", 0.0) + samples.means.get("write.bw", 0.0)) for name, samples in devices.items()]
 
 
 def _of_each(devices: Mapping[str, DeviceSamples], files: Mapping[str, str]) -> Iterator[Observation]:
     """`device.util[sdb]`, `device.await[sdb]`...: each device by itself."""
     for column in _OF_EACH:
-        found = {name: _await({name: samples}) if column == "await" else _mean(samples, column) for name, samples in devices.items()}
+        found = {name: _await({name: samples}) if column == "await" else samples.means.get(column) for name, samples in devices.items()}
         if not any(found.values()):
             continue
         for name, value in found.items():
@@ -66,31 +65,9 @@ def _of_each(devices: Mapping[str, DeviceSamples], files: Mapping[str, str]) -> 
                 yield Observation(metric, value, of(metric).unit, files.get(name, ""), f"{field} of {name}", None, unit)
 
 
-def _mean(samples: DeviceSamples, column: str) -> float | None:
-    values = samples.columns.get(column)
-    if values is None or not len(values):
-        return None
-    mean = float(values.mean())
-    if not math.isnan(mean):
-        return mean
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
-
-
 def _await(devices: Mapping[str, DeviceSamples]) -> float | None:
     """Mean latency over all I/Os: each interval's await counts as often as it has I/Os."""
-    waited = ios = 0.0
-    for samples in devices.values():
-        columns = samples.columns
-        pairs = [("read.await", "read.iops"), ("write.await", "write.iops")]
-        if not all(name in columns for pair in pairs for name in pair):
-            return None
-        with np.errstate(all="ignore"):
-            for latency, rate in pairs:
-                spent, done = columns[latency], columns[rate]
-                known = np.isfinite(spent) & np.isfinite(done)
-                if not known.all():
-                    spent, done = spent[known], done[known]
-                waited += float((spent * done).sum())
-                ios += float(done.sum())
-    return waited / ios if ios > 0 else None
+    found = [samples.waited for samples in devices.values()]
+    known = [each for each in found if each is not None]
+    ios = sum(done for _, done in known)
+    return sum(spent for spent, _ in known) / ios if ios > 0 and len(known) == len(found) else None

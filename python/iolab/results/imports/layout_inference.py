@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from .layout import parse_layout
 from .options import UNNAMED_FOLDER, telling_options
@@ -39,6 +40,21 @@ class Inferred:
     copy_paths: frozenset[str] = frozenset()
 
 
+class _Part(list[Token]):
+    """A folder's or file's name, cut into words."""
+
+    @cached_property
+    def shape(self) -> tuple[str, ...]:
+        """What names of the same form have in common: glue, keys with a value beside them, and kinds of words."""
+        found = []
+        for place, token in enumerate(self):
+            beside = [token.kind for token in self[max(0, place - 2):place + 3]]
+            keyed = token.kind == "key" and ("number" in beside or "size" in beside)
+            found.append(f"={token.text}" if token.kind == "glue" else f"key {token.text.lower()}" if keyed else
+                         {"number": "number", "size": "number", "date": "date"}.get(token.kind, "word"))
+        return tuple(found)
+
+
 @dataclass
 class _Unit:
     """What a layout is to match: a folder with one result, or a result."""
@@ -46,7 +62,7 @@ class _Unit:
     path: str
     is_file: bool
     options: Mapping[str, str]
-    parts: list[list[Token]] = field(default_factory=list)
+    parts: list[_Part] = field(default_factory=list)
 
 
 @dataclass
@@ -113,7 +129,7 @@ def _units(samples: Sequence[Sample]) -> list[_Unit]:
         folders = Counter(sample.path.rpartition("/")[0] for sample in group)
         names = {sample.path.rpartition("/")[2] for sample in group}
         telling = len(names) > 1 and any(word in ("number", "date") or word.startswith("key ") for name in names
-                                         for word in _shape(words_of(name, is_file=True)))
+                                         for word in _Part(words_of(name, is_file=True)).shape)
         if depth and max(folders.values()) == 1 and not telling:
             units += [_Unit(sample.path.rpartition("/")[0], False, sample.options) for sample in group]
         else:
@@ -133,36 +149,32 @@ def _texts(units: list[_Unit], only: set[str] | None = None) -> tuple[str, ...]:
 
 def _classes(units: list[_Unit]) -> list[_Class]:
     groups: dict[tuple[bool, int], list[_Unit]] = defaultdict(list)
+    known: dict[tuple[str, bool], _Part] = {}
     for unit in units:
         names = unit.path.split("/")
-        unit.parts = [words_of(name, is_file=unit.is_file and place == len(names) - 1) for place, name in enumerate(names)]
+        unit.parts = []
+        for place, name in enumerate(names):
+            is_file = unit.is_file and place == len(names) - 1
+            if (name, is_file) not in known:
+                known[name, is_file] = _Part(words_of(name, is_file=is_file))
+            unit.parts.append(known[name, is_file])
         groups[unit.is_file, len(names)].append(unit)
     found = []
     for group in groups.values():
         whole = [_is_whole([unit.parts[level] for unit in group]) for level in range(len(group[0].parts))]
         by_shape: dict[tuple[object, ...], list[_Unit]] = defaultdict(list)
         for unit in group:
-            by_shape[tuple("" if is_whole else _shape(part) for is_whole, part in zip(whole, unit.parts, strict=True))].append(unit)
+            by_shape[tuple("" if is_whole else part.shape for is_whole, part in zip(whole, unit.parts, strict=True))].append(unit)
         found += [_columns(members, whole) for members in by_shape.values()]
     return found
 
 
-def _is_whole(parts: list[list[Token]]) -> bool:
+def _is_whole(parts: list[_Part]) -> bool:
     """Whether names of one level have no common form, nor keys, so that each counts as a whole."""
-    shapes = {_shape(part) for part in parts}
+    shapes = {part.shape for part in parts}
     keyed = any(token.kind in ("key", "rw", "size", "date") for part in parts for token in part)
     endings = {part[-1].text if part and part[-1].kind == "glue" else "" for part in parts}
     return len(shapes) > 1 and not keyed and len(endings) == 1
-
-
-def _shape(part: list[Token]) -> tuple[str, ...]:
-    shape = []
-    for place, token in enumerate(part):
-        beside = [part[near].kind for near in range(max(0, place - 2), min(len(part), place + 3))]
-        keyed = token.kind == "key" and ("number" in beside or "size" in beside)
-        shape.append(f"={token.text}" if token.kind == "glue" else f"key {token.text.lower()}" if keyed else
-                     {"number": "number", "size": "number", "date": "date"}.get(token.kind, "word"))
-    return tuple(shape)
 
 
 def _columns(units: list[_Unit], whole: list[bool]) -> _Class:

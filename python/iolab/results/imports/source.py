@@ -163,7 +163,7 @@ class _Unpacking:
     packed: int
     unpacked: int = 0
     members: int = 0
-    folders: set[Path] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
 
     def unpack(self, kind: str) -> None:
         {"tar": self._tar, "zip": self._zip, "packed": self._packed_file}[kind]()
@@ -224,18 +224,20 @@ class _Unpacking:
         return path if path.parts else None
 
     def _write(self, path: PurePosixPath, content: IO[bytes], time: float) -> None:
-        place = self.directory / path
+        name = str(path)
+        place = Path(f"{self.directory}/{name}")
+        folder = name.rpartition("/")[0]
         try:
-            if place.parent not in self.folders:
+            if folder not in self.folders:
                 place.parent.mkdir(parents=True, exist_ok=True)
-                self.folders.add(place.parent)
+                self.folders.add(folder)
         except (FileExistsError, NotADirectoryError):
-            self.source.skip("names that clash", str(path))
+            self.source.skip("names that clash", name)
             return
         try:
             file = place.open("xb")
         except FileExistsError:
-            self.source.skip("names that clash" if place.is_dir() else "members that come twice", str(path))
+            self.source.skip("names that clash" if place.is_dir() else "members that come twice", name)
             return
         size = 0
         with file:
@@ -244,7 +246,7 @@ class _Unpacking:
                 self._bound(len(chunk))
                 file.write(chunk)
         os.utime(place, (max(time, 0), max(time, 0)))
-        self.source.files.append(SourceFile(path.as_posix(), place, size))
+        self.source.files.append(SourceFile(name, place, size))
 
     def _link(self, path: PurePosixPath, name: str) -> None:
         """A hard link to a member that came before."""

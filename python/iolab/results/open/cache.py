@@ -10,7 +10,9 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, repeat
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -57,24 +59,25 @@ def table_of(runs: Sequence[Run]) -> Any:
     """
     import pyarrow as pa
 
-    rows = [(run, observation) for run in runs for observation in run.observations.values()]
-    columns: dict[str, Any] = {
-        "run": pa.array([run.id for run, _ in rows], pa.string()),
-        "variant": pa.array([run.variant for run, _ in rows], pa.string()),
-    }
+    counts = [len(run.observations) for run in runs]
+
+    def of_runs(values: Iterable[Any], kind: Any = None) -> Any:
+        return pa.array(list(chain.from_iterable(map(repeat, values, counts))), kind)
+
+    columns: dict[str, Any] = {"run": of_runs([run.id for run in runs], pa.string()),
+                               "variant": of_runs([run.variant for run in runs], pa.string())}
     for name in dict.fromkeys(name for run in runs for name in run.factors):
-        levels = [run.factors.get(name) for run, _ in rows]
-        kinds = {type(level) for level in levels if level is not None}
+        levels = [run.factors.get(name) for run in runs]
+        kinds = {type(level) for level, count in zip(levels, counts, strict=True) if level is not None and count}
         texts = [None if level is None else str(level) for level in levels]
-        columns[f"factor.{name}"] = pa.array(levels if len(kinds) == 1 else texts)
-    columns |= {
-        "repetition": pa.array([run.plan.repetition for run, _ in rows], pa.int32()),
-        "block": pa.array([run.plan.block for run, _ in rows], pa.int32()),
-        "verdict": pa.array([run.verdict.level.value for run, _ in rows], pa.string()),
-    }
-    for name in ("metric", "value", "unit", "source_file", "source_field", "source_value", "source_unit"):
-        kind = pa.float64() if name in ("value", "source_value") else pa.string()
-        columns[name] = pa.array([getattr(observation, name) for _, observation in rows], kind)
+        columns[f"factor.{name}"] = of_runs(levels if len(kinds) == 1 else texts)
+    columns |= {"repetition": of_runs([run.plan.repetition for run in runs], pa.int32()),
+                "block": of_runs([run.plan.block for run in runs], pa.int32()),
+                "verdict": of_runs([run.verdict.level.value for run in runs], pa.string())}
+    names = ("metric", "value", "unit", "source_file", "source_field", "source_value", "source_unit")
+    rows = map(attrgetter(*names), chain.from_iterable(run.observations.values() for run in runs))
+    for name, values in zip(names, list(zip(*rows, strict=True)) or [()] * len(names), strict=True):
+        columns[name] = pa.array(values, pa.float64() if name in ("value", "source_value") else pa.string())
     return pa.table(columns)
 
 
