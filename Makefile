@@ -118,9 +118,29 @@ $(STAMPS)/dist: requirements/dist.lock $(STAMPS)/system
 	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dist.lock
 	@touch $@
 
+SHARE := build/share
+.PHONY: share
+share: setup
+	@rm -rf $(SHARE) && mkdir -p $(addprefix $(SHARE)/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+	@$(IOLAB) completion bash >$(SHARE)/bash-completion/completions/iolab
+	@$(IOLAB) completion zsh >$(SHARE)/zsh/site-functions/_iolab
+	@$(IOLAB) completion fish >$(SHARE)/fish/vendor_completions.d/iolab.fish
+	@if [ -d build/man ]; then cp build/man/*.1 $(SHARE)/man/man1; fi
+
+PREFIX := /usr/local
+.PHONY: install
+install: share ## Install into PREFIX=/usr/local: an environment in lib/iolab, the command, manual pages and completions
+	python3 -m venv $(DESTDIR)$(PREFIX)/lib/iolab
+	$(DESTDIR)$(PREFIX)/lib/iolab/bin/python -m pip install --disable-pip-version-check --require-hashes -r requirements/run.lock
+	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build .
+	$(DESTDIR)$(PREFIX)/lib/iolab/bin/python -m pip install --disable-pip-version-check --no-deps --force-reinstall build/iolab-*.whl
+	mkdir -p $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share
+	ln -sf ../lib/iolab/bin/iolab $(DESTDIR)$(PREFIX)/bin/iolab
+	cp -R $(SHARE)/. $(DESTDIR)$(PREFIX)/share/
+
 TARGETS :=
 .PHONY: dist
-dist: setup $(STAMPS)/dist ## Build an sdist and a wheel that is whole, with SBOM and checksums, in dist/ (TARGETS=... for other processors)
+dist: share $(STAMPS)/dist ## Build an sdist and a wheel that is whole, with SBOM and checksums, in dist/ (TARGETS=... for other processors)
 	$(TOOLS)/bin/python scripts/dist.py $(addprefix --target=,$(TARGETS))
 
 .PHONY: test-wheel

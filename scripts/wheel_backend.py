@@ -31,7 +31,8 @@ __all__ = ["build_editable", "build_sdist", "build_wheel", "get_requires_for_bui
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = Path("python/iolab/report/static")
 BUILD = Path("python/iolab/_build.json")
-MANUAL = Path("build/man")
+SHARE = Path("build/share")
+"""Manual pages and completions as they are installed below a prefix's share/; `make share` makes them."""
 SHIPPED = ("studies", "schemas")
 """Directories that lie in a wheel as `iolab/shipped/<name>`."""
 PROGRAM = Path("python/iolab/_probe/iolab-probe")
@@ -137,19 +138,19 @@ def _committed() -> list[Path]:
 
 
 def _made() -> list[Path]:
-    return [path.relative_to(ROOT) for place in (PAGES, MANUAL) for path in sorted((ROOT / place).glob("*")) if path.is_file()]
+    return [path.relative_to(ROOT) for place in (PAGES, SHARE) for path in sorted((ROOT / place).rglob("*")) if path.is_file()]
 
 
 def _copy_sources(stage: Path) -> None:
     package = stage / "python/iolab"
     wanted = ("Cargo.toml", "Cargo.lock", "crates.lock", "pyproject.toml", "README.md", "scripts/", "crates/", "python/")
     for path in [*(each for each in _committed() if str(each).startswith(wanted)), Path(cargo_lock.LOCK), *_made()]:
-        if not str(path).startswith(str(MANUAL)):
+        if not str(path).startswith(str(SHARE)):
             _copy(ROOT / path, stage / path)
     for directory in SHIPPED:
         _copy_tree(ROOT / directory, package / "shipped" / directory)
     _copy_tree(ROOT / "rigs", package / "rigs")
-    _copy_tree(ROOT / MANUAL, stage / "wheel.data/data/share/man/man1")
+    _copy_tree(ROOT / SHARE, stage / "wheel.data/data/share")
     (stage / BUILD).write_text(json.dumps(_built()) + "\n", "utf-8")
 
 

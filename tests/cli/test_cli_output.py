@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -114,6 +116,31 @@ def test_the_catalogue_lists_every_kind(capsys: pytest.CaptureFixture[str], kind
 def test_every_command_has_help_and_stands_in_the_reference(capsys: pytest.CaptureFixture[str], root: Path, name: str) -> None:
     assert "Usage: iolab" in text_of(capsys, name, "--help")
     assert f"`{name} " in (root / "docs/reference/commands.md").read_text()
+
+
+@pytest.mark.parametrize(("line", "wanted"), [
+    ("iolab quer", "query"), ("iolab query rec io.op", "io.ops"), ("iolab query rec io.ops[lat", "io.ops[latency]"),
+    ("iolab compare r --metric write.iops@write.lat.me", "write.iops@write.lat.mean"), ("iolab rig build open", "openzfs"),
+    ("iolab run --dry", "--dry-run"), ("iolab completion fi", "fish"), ("iolab keep add rec io.byt", "io.bytes")])
+def test_a_shell_completes_commands_options_and_names(line: str, wanted: str, monkeypatch: pytest.MonkeyPatch,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("_IOLAB_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split()) - 1))
+    with pytest.raises(SystemExit) as end:
+        run([])
+    assert end.value.code == 0
+    assert f"plain,{wanted}" in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_what_their_shells_parse(shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text(text_of(capsys, "completion", shell))
+    assert f"_IOLAB_COMPLETE={shell}_complete" in script.read_text()
+    if shutil.which(shell):
+        done = subprocess.run([shell, "-n", str(script)], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:

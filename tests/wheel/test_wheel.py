@@ -90,6 +90,14 @@ def test_it_says_what_it_is(installed: Installed) -> None:
     assert "License-Expression: Apache-2.0" in next(site.parent.glob("iolab-*.dist-info/METADATA")).read_text()
 
 
+def test_completions_and_manual_are_installed(installed: Installed) -> None:
+    share = installed.venv / "share"
+    for name in ("bash-completion/completions/iolab", "zsh/site-functions/_iolab", "fish/vendor_completions.d/iolab.fish"):
+        assert "_IOLAB_COMPLETE" in (share / name).read_text()
+    if list((ROOT / "build/man").glob("*.1")):
+        assert (share / "man/man1/iolab.1").is_file()
+
+
 @pytest.mark.parametrize("name", list(COMMANDS))
 def test_every_command_has_its_help(installed: Installed, name: str) -> None:
     assert "Usage: iolab" in installed.run(name, "--help")

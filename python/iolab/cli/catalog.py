@@ -46,7 +46,7 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
     elif kind is None:
         rows = [{"name": name} for name in KINDS]
     elif kind == "metrics":
-        rows = _metrics()
+        rows = metric_rows()
     elif kind == "units":
         rows = _units()
     elif kind == "studies":
@@ -165,7 +165,8 @@ def _statistic_lines(rows: list[dict[str, Any]]) -> list[str]:
     return found
 
 
-def _metrics() -> list[dict[str, Any]]:
+def metric_rows() -> list[dict[str, Any]]:
+    """Metrics that every run may have: name, title, unit, which direction is better."""
     from ..metrics import fixed, of
 
     patterns = ["write.iops", "write.bw", "write.ios", "write.bytes", "write.lat.mean", "write.lat.min", "write.lat.max",

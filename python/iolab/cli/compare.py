@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .completion import complete_metrics
 from .options import PATH, format_option, open_results
 from .output import tell_as
 
@@ -33,7 +34,8 @@ def _number(_: click.Context, __: click.Parameter, value: float) -> float:
 
 @click.command("compare")
 @click.argument("paths", metavar="RESULTS | FIO.json FIO.json...", type=PATH, nargs=-1, required=True)
-@click.option("--metric", help="What to compare, such as write.iops or write.lat.mean; two with @ between them give a matrix of "
+@click.option("--metric", shell_complete=complete_metrics,
+              help="What to compare, such as write.iops or write.lat.mean; two with @ between them give a matrix of "
               "both (write.bw@write.lat.mean). Default: the first that was measured.")
 @click.option("--baseline", help="The variant that the others are compared with. Default: the study's.")
 @click.option("--rows", callback=_names, help="Factors of the rows, with commas. Default: the load.")

@@ -69,6 +69,9 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "doctor": (
         ("what this machine can do", "iolab doctor"),
         ("remove what a killed recorder left", "sudo iolab doctor --clean")),
+    "completion": (
+        ("in bash, for this shell; in ~/.bashrc for every one", 'eval "$(iolab completion bash)"'),
+        ("in fish", "iolab completion fish > ~/.config/fish/completions/iolab.fish")),
     "catalog": (
         ("list the terms and what they mean", "iolab catalog glossary"),
         ("list the metrics", "iolab catalog metrics"),

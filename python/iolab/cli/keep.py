@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from .completion import complete_statistics
 from .options import PATH, format_option, limit_of, seconds_of
 from .output import on_terminal, say, tell, tell_json
 from .record_words import lasting
@@ -33,7 +34,7 @@ def _directory(function: Decorated) -> Decorated:
 def _statistics(*, required: bool) -> Callable[[Decorated], Decorated]:
     """Names of statistics."""
     words = "STATISTIC..." if required else "[STATISTIC...]"
-    return click.argument("statistics", metavar=words, nargs=-1, required=required)
+    return click.argument("statistics", metavar=words, nargs=-1, required=required, shell_complete=complete_statistics)
 
 
 @click.group("keep")

@@ -35,6 +35,7 @@ COMMANDS = {
     "verify": ("verify", "tend", "Check the files of results or a recording for damage; rebuild what can be derived."),
     "rig": ("rig", "tend", "Build, start and stop disposable virtual machines to measure on."),
     "doctor": ("doctor", "tend", "Check what this machine can do, and what killed processes left on it."),
+    "completion": ("completion", "tend", "Print the completion script of bash, zsh or fish."),
     "catalog": ("catalog", "tend", "List terms (glossary), metrics, statistics, units, formats, gates, targets..."),
 }
 """Command to its module in `cli`, the heading it stands under, and what it does, so that `--help` loads no command."""

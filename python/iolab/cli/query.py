@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .completion import complete_statistics
 from .events import name_of, open_path, span_of
 from .options import PATH, format_option
 from .output import say, tell, tell_as, tell_drawn
@@ -23,7 +24,7 @@ LABELS = 48
 
 @click.command("query")
 @click.argument("path", metavar="PATH", type=PATH)
-@click.argument("statistic", metavar="STATISTIC")
+@click.argument("statistic", metavar="STATISTIC", shell_complete=complete_statistics)
 @click.option("--from", "start", metavar="WHEN", help="30s (after the start), -10m (before the end) or 2026-03-01T12:00:05 (UTC).")
 @click.option("--to", "end", metavar="WHEN", help="End of the time range, exclusive; written as --from.")
 @click.option("--interval", metavar="TIME", help="Length of a time column: 1s, 10ms. Default: chosen to fit the output.")

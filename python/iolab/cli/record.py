@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from .completion import complete_devices
 from .options import PATH, bytes_of, limit_of, output_option, seconds_of
 from .output import on_terminal, redraw, say
 from .record_words import budget_text, kept_text, live_line, summary_lines
@@ -37,7 +38,7 @@ class _Record(click.Command):
 
 @click.command("record", cls=_Record)
 @click.argument("words", metavar="[block] [syscall] [counters] [-- COMMAND...]", nargs=-1)
-@click.option("--device", "devices", metavar="NAME", multiple=True,
+@click.option("--device", "devices", metavar="NAME", multiple=True, shell_complete=complete_devices,
               help="block: only this device, such as sda, /dev/disk/by-id/... or 8:0; repeatable.")
 @click.option("--host", "host_words", metavar="HOST", default="local", show_default=True,
               help="The machine to record: rig:NAME, USER@HOST[:PORT] by ssh, or local. Root is needed there, not here.")

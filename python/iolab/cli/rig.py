@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from .completion import complete_rigs
 from .output import say, tell, tell_json
 
 
@@ -41,7 +42,7 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("rig", metavar="RIG", default="openzfs")
+@click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
 def build(rig: str) -> int:
     """Build what is missing of a rig; needs root. The same command continues an interrupted build."""
     from ..rigs.build import Builder
@@ -54,7 +55,7 @@ def build(rig: str) -> int:
 
 
 @command.command()
-@click.argument("rig", metavar="RIG", default="openzfs")
+@click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
 def check(rig: str) -> int:
     """Check whether a rig is built, or can be built here; changes nothing. Exit code 1 with the reason if it cannot."""
     from ..rigs.build import Builder
@@ -68,7 +69,7 @@ def check(rig: str) -> int:
 
 
 @command.command()
-@click.argument("rig", metavar="RIG", default="openzfs")
+@click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
 @click.option("--name", metavar="NAME", help="The machine's name. Default: the rig's.")
 @click.option("--disks", type=click.IntRange(0, 24), default=4, show_default=True, help="Data disks: /dev/disk/by-id/virtio-disk0...")
 @click.option("--disk-size", type=_Size(), default="8g", show_default=True, metavar="SIZE", help="Size of each; sparse files here.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from .completion import complete_statistics
 from .options import PATH
 from .output import say, tell
 
@@ -26,7 +27,7 @@ def serving_options(function: Decorated) -> Decorated:
     for option in (
             click.option("--port", type=int, help=f"Port to listen on, 0 for any that is free. Default: {PORT}, or any where it is taken."),
             click.option("--listen", "address", metavar="ADDRESS", help="Address or name to listen on. Default: 127.0.0.1."),
-            click.option("--metric", "metrics", metavar="STATISTIC", multiple=True,
+            click.option("--metric", "metrics", metavar="STATISTIC", multiple=True, shell_complete=complete_statistics,
                          help="Export this statistic to Prometheus at /metrics; repeatable."),
             click.option("--token-file", type=PATH, metavar="FILE",
                          help="File that keeps the token, so that it is the same next time; created if missing."),

@@ -63,10 +63,14 @@ class Rig:
         return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
+def places() -> list[Path]:
+    """Directories that hold rigs: `rigs/` here, in the package, and in a clone."""
+    return [Path("rigs"), *(base / "rigs" for base in Path(__file__).resolve().parents)]
+
+
 def find_rig(name: str) -> Rig:
     """A rig by the name of its directory below `rigs/` (here, or where iolab's sources are), or by the path of its directory."""
-    places = [Path(name)] if "/" in name else [Path("rigs") / name, *(base / "rigs" / name for base in Path(__file__).resolve().parents)]
-    for directory in places:
+    for directory in [Path(name)] if "/" in name else [place / name for place in places()]:
         if (directory / FILE).is_file():
             return _read(directory.resolve())
     raise UsageError(f"there is no rig '{name}'", hint="a rig is a directory with a rig.toml, below rigs/ or named by its path")
