@@ -138,10 +138,12 @@ install: share ## Install into PREFIX=/usr/local: an environment in lib/iolab, t
 	ln -sf ../lib/iolab/bin/iolab $(DESTDIR)$(PREFIX)/bin/iolab
 	cp -R $(SHARE)/. $(DESTDIR)$(PREFIX)/share/
 
+# TARGETS: triples of processors. TWICE=1: build a second time; both must be equal.
 TARGETS :=
+TWICE :=
 .PHONY: dist
-dist: share $(STAMPS)/dist ## Build an sdist and a wheel that is whole, with SBOM and checksums, in dist/ (TARGETS=... for other processors)
-	$(TOOLS)/bin/python scripts/dist.py $(addprefix --target=,$(TARGETS))
+dist: share $(STAMPS)/dist ## Build an sdist and a wheel that is whole, with SBOM and checksums, in dist/ (TARGETS=..., TWICE=1)
+	$(TOOLS)/bin/python scripts/dist.py $(addprefix --target=,$(TARGETS)) $(if $(TWICE),--twice)
 
 .PHONY: test-wheel
 test-wheel: dist $(STAMPS)/dev ## Install the wheel into a fresh environment outside the clone and run its commands there

@@ -3,7 +3,7 @@
 Wheels are built from the unpacked sdist, so that it is whole. The extension is linked by zig against old symbols of glibc; auditwheel
 proves which. The probe is static.
 
-    dist.py [--target TRIPLE]... [--output DIRECTORY]
+    dist.py [--target TRIPLE]... [--output DIRECTORY] [--twice]
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +30,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Build an sdist and wheels.")
     parser.add_argument("--target", action="append", help="target triple; default: this machine's")
     parser.add_argument("--output", type=Path, default=ROOT / "dist")
+    parser.add_argument("--twice", action="store_true", help="build each wheel again elsewhere; they must be equal byte for byte")
     wanted = parser.parse_args()
     native = f"{platform.machine()}-unknown-linux-gnu"
     output = wanted.output.absolute()
@@ -36,22 +38,37 @@ def main() -> int:
     output.mkdir(parents=True)
     sdist = output / _backend(ROOT, "build_sdist", output)
     _tell(sdist)
-    source = _unpack(sdist)
+    source = _unpack(sdist, "sdist")
     for target in wanted.target or [native]:
         cross = {} if target == native else {"IOLAB_TARGET": target}
         started = time.monotonic()
-        wheel = output / _backend(source, "build_wheel", output, MATURIN_PEP517_ARGS=f"--zig --compatibility {GLIBC}",
-                                  CARGO_TARGET_DIR=str(ROOT / "target/wheel"), **cross)
+        wheel = _wheel(source, output, "wheel", cross)
         _tell(wheel, time.monotonic() - started)
         _audit(wheel)
+        if wanted.twice:
+            _compare(wheel, _wheel(_unpack(sdist, "sdist-again"), ROOT / "build", "wheel-again", cross))
     subprocess.run([sys.executable, ROOT / "scripts/sbom.py", output / f"{sdist.name.removesuffix('.tar.gz')}.cdx.json"], check=True)
     lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(output.iterdir())]
     (output / "SHA256SUMS").write_text("".join(lines), "utf-8")
     return 0
 
 
-def _unpack(sdist: Path) -> Path:
-    place = ROOT / "build/sdist"
+def _wheel(source: Path, output: Path, target: str, cross: dict[str, str]) -> Path:
+    return output / _backend(source, "build_wheel", output, MATURIN_PEP517_ARGS=f"--zig --compatibility {GLIBC}",
+                             CARGO_TARGET_DIR=str(ROOT / "target" / target), **cross)
+
+
+def _compare(first: Path, again: Path) -> None:
+    """SystemExit where two builds, in two directories and with nothing in common, differ in a byte."""
+    if first.read_bytes() != again.read_bytes():
+        with zipfile.ZipFile(first) as one, zipfile.ZipFile(again) as two:
+            differ = [name for name in one.namelist() if name not in two.namelist() or one.read(name) != two.read(name)]
+        raise SystemExit(f"dist: two builds of {first.name} differ: {', '.join(differ) or 'order or times'}")
+    print(f"{first.name}: built twice, equal byte for byte")
+
+
+def _unpack(sdist: Path, name: str) -> Path:
+    place = ROOT / "build" / name
     shutil.rmtree(place, ignore_errors=True)
     with tarfile.open(sdist) as tar:
         tar.extractall(place, filter="data")

@@ -23,6 +23,7 @@ from typing import Any
 
 import cargo_lock
 import maturin
+import sbom
 from maturin import get_requires_for_build_editable, get_requires_for_build_sdist, get_requires_for_build_wheel
 
 __all__ = ["build_editable", "build_sdist", "build_wheel", "get_requires_for_build_editable", "get_requires_for_build_sdist",
@@ -36,6 +37,11 @@ SHARE = Path("build/share")
 SHIPPED = ("studies", "schemas")
 """Directories that lie in a wheel as `iolab/shipped/<name>`."""
 PROGRAM = Path("python/iolab/_probe/iolab-probe")
+_STAGED = """[tool.maturin]
+data = "wheel.data"
+sbom = { rust = false, include = ["iolab.cdx.json"] }
+"""
+"""What a staged tree has and a clone lacks. The bill of materials is scripts/sbom.py's: maturin's own names paths of this machine."""
 TARGET = "IOLAB_TARGET"
 """Environment variable: the target triple of a wheel for another processor; the probe's has its own libc, musl."""
 
@@ -151,6 +157,9 @@ def _copy_sources(stage: Path) -> None:
         _copy_tree(ROOT / directory, package / "shipped" / directory)
     _copy_tree(ROOT / "rigs", package / "rigs")
     _copy_tree(ROOT / SHARE, stage / "wheel.data/data/share")
+    project = stage / "pyproject.toml"
+    project.write_text(project.read_text("utf-8").replace("[tool.maturin]\n", _STAGED), "utf-8")
+    (stage / "iolab.cdx.json").write_text(json.dumps(sbom.bill(ROOT), indent=1) + "\n", "utf-8")
     (stage / BUILD).write_text(json.dumps(_built()) + "\n", "utf-8")
 
 

@@ -7,12 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from iolab.cli import doctor_checks
 from iolab.cli.main import run
+from iolab.hosts.base.host import Completed, Host
 from iolab.recorder.leftovers import instances_of
 from support.probe import Probe, need_probe, need_tracing
 from support.probe import instances_of as made_by
@@ -29,7 +32,9 @@ def test_each_check_says_what_was_found_and_a_remedy(capsys: pytest.CaptureFixtu
     need_probe()
     found = told(capsys)
     assert (found["schema"], found["kind"]) == (1, "doctor")
-    assert [each["name"] for each in found["checks"]] == ["fio", "probe", "record block", "record counters", "record syscall"]
+    assert [each["name"] for each in found["checks"]] == [
+        "root", "fio", "probe", "record block", "record counters", "record syscall", "iostat", "perf", "file systems", "zfs", "qemu",
+        "tracefs", "tracing", "lockdown", "clock", "room", "open files"]
     assert all(each["found"] for each in found["checks"])
     assert all(bool(each["remedy"]) is False for each in found["checks"] if each["ok"])
     assert run(["doctor"]) == 0
@@ -88,3 +93,67 @@ def test_what_a_killed_recorder_and_its_killed_probe_left_is_removed(words: list
         assert len(made_by(living.process.pid)) == 1, "that of a living probe stays"
     finally:
         assert living.stop() == 0
+
+
+class _Machine(Host):
+    """A host made of programs with what they print, and files with what they hold."""
+
+    def __init__(self, programs: dict[str, str], files: dict[str, str]) -> None:
+        self.programs, self.files = programs, files
+
+    def which(self, program: str) -> str | None:
+        return f"/bin/{program}" if program in self.programs else None
+
+    def run(self, command: Sequence[str], *, timeout: float = 30.0) -> Completed:
+        return Completed(tuple(command), 1 if self.programs[command[0]] == "fails" else 0, self.programs[command[0]], "")
+
+    def read_text(self, path: str) -> str:
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        return self.files[path]
+
+    def list_directory(self, path: str) -> list[str]:
+        raise FileNotFoundError(path)
+
+
+_TRACED = {"/sys/kernel/tracing/current_tracer": "function", "/sys/kernel/tracing/set_event": ""}
+
+
+@pytest.mark.parametrize(("programs", "files", "name", "ok", "words"), [
+    ({"fio": "fio-3.33"}, {}, "fio", True, "fio-3.33"),
+    ({"fio": "fio-2.21"}, {}, "fio", False, "version 3"),
+    ({"fio": "a shell"}, {}, "fio", False, "install"),
+    ({"fio": "fails"}, {}, "fio", False, "install"),
+    ({}, {}, "fio", False, "install"),
+    ({}, {}, "iostat", False, "sysstat"),
+    ({"perf": "perf version 6"}, {"/proc/sys/kernel/perf_event_paranoid": "3"}, "perf", False, "perf_event_paranoid=-1"),
+    ({"perf": "perf version 6"}, {"/proc/sys/kernel/perf_event_paranoid": "-1"}, "perf", True, "perf version 6"),
+    ({"mkfs.ext4": "", "mkfs.xfs": ""}, {}, "file systems", False, "btrfs-progs"),
+    ({"zpool": ""}, {"/sys/module/zfs/version": "2.3.1-1"}, "zfs", True, "2.3.1-1"),
+    ({"zpool": ""}, {}, "zfs", False, "modprobe zfs"),
+    ({}, {}, "qemu", False, "qemu-system-x86"),
+    ({}, _TRACED, "tracing", False, "tracer function"),
+    ({}, {}, "tracing", True, "nothing else"),
+    ({}, {"/sys/kernel/security/lockdown": "none integrity [confidentiality]"}, "lockdown", False, "confidentiality"),
+    ({}, {"/sys/kernel/security/lockdown": "none [integrity] confidentiality"}, "lockdown", True, "integrity"),
+    ({}, {"/sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet"}, "clock", False, "clocksource=tsc"),
+    ({}, {"/sys/devices/system/clocksource/clocksource0/current_clocksource": "kvm-clock"}, "clock", True, "kvm-clock")])
+def test_each_check_tells_what_is_missing(programs: dict[str, str], files: dict[str, str], name: str, ok: bool, words: str,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_checks.os, "geteuid", lambda: 1000)
+    [found] = [each for each in doctor_checks.checks(_Machine(programs, files)) if each["name"] == name]
+    assert found["ok"] is ok
+    assert words in f"{found['found']} {found['remedy']}"
+    assert bool(found["remedy"]) is not ok
+
+
+def test_a_user_is_sent_to_sudo_and_low_limits_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_checks.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(doctor_checks.resource, "getrlimit", lambda _: (256, 4096))
+    monkeypatch.setattr(doctor_checks, "_TRACEFS", ("/nowhere",))
+    monkeypatch.setattr(doctor_checks, "_ROOM", 1 << 62)
+    found = {each["name"]: each for each in doctor_checks.checks(_Machine({}, {}))}
+    assert "sudo" in found["root"]["remedy"]
+    assert found["open files"]["remedy"] == "ulimit -n 4096"
+    assert "as root" in found["tracefs"]["remedy"]
+    assert not found["room"]["ok"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from .doctor_checks import check, checks
 from .options import format_option
 from .output import say, tell, tell_json
 
@@ -24,7 +25,8 @@ def command(cleans: bool, style: str) -> int:
     """
     from ..errors import IolabError
     from ..hosts.kinds.local import LocalHost
-    from ..recorder.leftovers import check, clean, instances_of
+    from ..recorder.leftovers import check as asked
+    from ..recorder.leftovers import clean, instances_of
     from ..recorder.program import probe_path
 
     host, said, wrong = LocalHost(), {}, ""
@@ -34,32 +36,27 @@ def command(cleans: bool, style: str) -> int:
         probe = str(probe_path())
         if cleans:
             removed, kept = clean(host, probe)
-        said = check(host, probe)
+        said = asked(host, probe)
     except IolabError as error:
         wrong = str(error)
-    checks = [_fio(host), _probe(said, wrong), *_sources(said)]
-    found = instances_of(said)
+    found = checks(host)
+    found[2:2] = [_probe(said, wrong), *_sources(said)]
+    instances = instances_of(said)
     leftovers = [{"kind": "tracefs-instance", "name": name, "removable": name not in kept,
                   "remedy": "another process has it open: end that" if name in kept else "sudo iolab doctor --clean"}
-                 for name in found.dead] + _loops()
+                 for name in instances.dead] + _loops()
     if style == "json":
-        tell_json({"schema": 1, "kind": "doctor", "checks": checks, "leftovers": leftovers, "removed": removed,
-                   "recording": list(found.alive)})
+        tell_json({"schema": 1, "kind": "doctor", "checks": found, "leftovers": leftovers, "removed": removed,
+                   "recording": list(instances.alive)})
     else:
-        tell(*(_line(each) for each in checks))
-        tell(*(f"left over  {each['kind']} {each['name']}: {each['remedy']}" for each in leftovers))
-        tell(*(f"in use     tracefs instance {name}, of a probe that records" for name in found.alive))
-        tell(*(f"removed    tracefs instance {name}" for name in removed))
-        if not leftovers:
-            tell("left over  nothing")
-    if cleans and (found.dead or wrong):
+        tell(*(_line(each) for each in found))
+        lines = [f"left over  {each['kind']} {each['name']}: {each['remedy']}" for each in leftovers] or ["left over  nothing"]
+        lines += [f"in use     tracefs instance {name}, of a probe that records" for name in instances.alive]
+        tell(*lines, *(f"removed    tracefs instance {name}" for name in removed))
+    if cleans and (instances.dead or wrong):
         say("iolab doctor: not all could be removed" + (f": {wrong}" if wrong else ""))
         return 1
     return 0
-
-
-def _check(name: str, ok: bool, found: str, remedy: str = "") -> dict[str, Any]:
-    return {"name": name, "ok": ok, "found": found, "remedy": "" if ok else remedy}
 
 
 def _line(check: Mapping[str, Any]) -> str:
@@ -67,28 +64,19 @@ def _line(check: Mapping[str, Any]) -> str:
     return f"{'ok' if check['ok'] else 'missing':9}  {check['name']}: {check['found']}{remedy}"
 
 
-def _fio(host: Any) -> dict[str, Any]:
-    try:
-        done = host.run(["fio", "--version"])
-    except (OSError, RuntimeError):
-        return _check("fio", False, "not found", "install fio: workloads of studies need it")
-    version = done.stdout.strip()
-    return _check("fio", done.exit_code == 0, version or "does not run", "install fio: workloads of studies need it")
-
-
 def _probe(said: Mapping[str, Any], wrong: str) -> dict[str, Any]:
     if not said:
-        return _check("probe", False, wrong, "run 'make setup'")
-    return _check("probe", True, f"{said.get('probe')}, Linux {said.get('kernel')}, {'as root' if said.get('root') else 'not as root'}")
+        return check("probe", False, wrong, "run 'make setup'")
+    return check("probe", True, f"{said.get('probe')}, Linux {said.get('kernel')}, {'as root' if said.get('root') else 'not as root'}")
 
 
 def _sources(said: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = []
+    found: list[dict[str, Any]] = []
     sources = said.get("sources")
     for name, each in (sources if isinstance(sources, dict) else {}).items():
         words = "; ".join(map(str, each.get("words", ())))
         remedy = "" if said.get("root") else "sudo iolab record"
-        found.append(_check(f"record {name}", bool(each.get("available")), words or "can be recorded", remedy))
+        found.append(check(f"record {name}", bool(each.get("available")), words or "can be recorded", remedy))
     return found
 
 

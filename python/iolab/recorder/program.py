@@ -52,7 +52,7 @@ def checked(host: Host, path: str, sources: Sequence[str]) -> None:
         return  # a probe that says nothing of it says so when it begins
     if reasons:
         raise RunError(f"can't be recorded {'here' if host.name == 'local' else 'there'}: {'; '.join(reasons)}",
-                       where=None if host.name == "local" else host.name)
+                       where=None if host.name == "local" else host.name, hint="iolab doctor checks what a machine can do")
 
 
 def failure(code: int | None, words: Sequence[str]) -> IolabError:
