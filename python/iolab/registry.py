@@ -62,6 +62,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "working-set": "iolab.results.gates.working_set:WorkingSetGate",
         "io-log": "iolab.results.gates.io_log:IoLogGate",
         "environment": "iolab.results.gates.environment:EnvironmentGate",
+        "builds": "iolab.results.gates.builds:BuildsGate",
     },
     "host": {
         "local": "iolab.hosts.kinds.local:LocalHost",

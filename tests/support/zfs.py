@@ -93,12 +93,14 @@ class FakeZfs:
                 self.loaded = ""
             case ["modprobe", "zfs", *_]:
                 self.load("installed")
-            case ["find", "-L", directory, *_]:
+            case ["find", directory, *_]:
                 return "".join(f"{path}\n" for path in self.directories if path.startswith(f"{directory}/")), ""
             case ["modinfo", "-F", "srcversion", path]:
                 return f"{self.directories.get(path, 'INSTALLED')}\n", ""
             case ["insmod", path, *_]:
                 self.load(self.directories[path], path.rpartition("/")[2].removesuffix(".ko"))
+            case ["sh", "-c", _, "sh", "spl", *_]:
+                return f"zfs {self.loaded}-source {self.loaded}-id\n", ""
             case ["sh", "-c", _, path, text]:
                 self.machine.files[path] = text + "\n"
             case ["wipefs", "--no-act", *_, "TYPE,LABEL", node]:

@@ -43,14 +43,51 @@ def command() -> None:
 
 @command.command()
 @click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
-def build(rig: str) -> int:
+@click.option("--build", "builds", metavar="NAME=SOURCES", multiple=True,
+              help="A build of your own beside the rig's: NAME=DIRECTORY, NAME=REPOSITORY@REVISION, NAME=TARBALL or NAME=2.3, each with "
+                   "+FILE.patch for patches on top. Several are allowed; the second time compiles what has changed.")
+def build(rig: str, builds: tuple[str, ...]) -> int:
     """Build what is missing of a rig; needs root. The same command continues an interrupted build."""
     from ..rigs.build import Builder
+    from ..rigs.builds import BuildMaker, parse_request
     from ..rigs.recipe import find_rig
 
-    done = Builder(find_rig(rig), say).build()
+    found = find_rig(rig)
+    requests = [parse_request(text) for text in builds]
+    done = Builder(found, say).build()
+    for request in requests:
+        record = BuildMaker(found, Builder(found, say), say).make(request)
+        tell(f"{request.name:<16}{record.seconds:.0f} s")
+    if requests:
+        done = [stage for stage in done if stage.seconds is not None and stage.name != "image"]
+        done += Builder(found, say).build()[-1:]
     for stage in done:
         tell(f"{stage.name:<16}{'was there' if stage.seconds is None else f'{stage.seconds:.0f} s'}")
+    return 0
+
+
+@command.command()
+@click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
+@click.option("--delete", metavar="NAME", help="Delete a build with its sources; the next 'rig build' takes it out of the image.")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it.")
+def builds(rig: str, delete: str | None, style: str) -> int:
+    """List builds of your own: sources, patches, version, compiler, and how the sources were configured."""
+    from ..hosts.kinds.rig import rig_home
+    from ..rigs.builds import delete_build, records
+    from ..rigs.recipe import find_rig
+
+    home = rig_home(find_rig(rig).name)
+    if delete is not None:
+        delete_build(home, delete)
+    found = list(records(home))
+    if style == "json":
+        tell_json({"schema": 1, "kind": "builds", "builds": [record.as_data() for record in found]})
+        return 0
+    if not found:
+        tell("there is no build of your own")
+    for record in found:
+        tell(f"{record.name:<16}{record.version}; {record.sources}{f'; revision {record.revision[:12]}' if record.revision else ''}; "
+             f"sources {record.digest[:12]}; kernel {record.kernel}; {record.compiler}; {record.seconds:.0f} s; {record.configure}")
     return 0
 
 

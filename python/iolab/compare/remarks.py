@@ -55,6 +55,8 @@ def warnings_of(runs: Sequence[Run], metric: Metric, axes: Axes, baseline: str, 
     for name in axes.ignored:
         levels = _listed({level_text(run.factors.get(name)) for run in runs})
         found.append(Warning("hidden-variation", f"hidden variation: {name} varies within cells ({levels})"))
+    found += [Warning("same-sources", text) for text in dict.fromkeys(
+        note.text for run in runs for note in run.verdict.notes if note.code == "same-sources")][:1]
     found += _environment(runs)
     found += _devices(runs)
     if re.fullmatch(r"write\.(lat|clat)\..*", metric.name) and any(run.value("sync.lat.mean") is not None for run in runs):

@@ -7,10 +7,11 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,12 +21,15 @@ from .apt import Mirror, check_reachable, find_mirror
 from .recipe import Rig, Stage
 
 IMAGE, KERNEL, INITRD, KEY = "image.raw", "vmlinuz", "initrd.img", "id_ed25519"
+OWN_BUILDS, BUILD_FILE = "builds", "build.json"
+"""Builds of the user's own: `builds/NAME/root` is what goes into the image, with what it was made of in `build.json`."""
 _ENVIRONMENT = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "HOME=/root", "DEBIAN_FRONTEND=noninteractive"]
 _NEEDED = {"debootstrap": "debootstrap", "mkfs.ext4": "e2fsprogs", "ssh-keygen": "openssh-client", "unshare": "util-linux",
            "qemu-system-x86_64": "qemu-system-x86"}
 # A mount space of its own: whatever becomes of the build, no mount is left.
 _APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private")
-_INSIDE = 'tree=$1; shift; mount -t proc proc "$tree/proc" && exec chroot "$tree" env -i "$@"'
+_INSIDE = ('tree=$1; shift; while [ "$1" != -- ]; do mkdir -p "$tree$2" && mount --bind "$1" "$tree$2" || exit 1; shift 2; done; shift; '
+           'mount -t proc proc "$tree/proc" && exec chroot "$tree" env -i "$@"')
 
 
 @dataclass(frozen=True)
@@ -51,16 +55,43 @@ class Builder:
             return [Done(name, None) for name in self._digests()]
         self._check()
         self._home.mkdir(parents=True, exist_ok=True)
-        with _locked(self._home / "lock", "is being built by another iolab"):
+        with self.locked():
             mirror, digests = find_mirror(), self._digests()
             if not (self._home / IMAGE).exists():
                 (self._stamps / "image.json").unlink(missing_ok=True)
             self._stage("base", digests["base"], lambda: self._base(mirror), fresh=True)
             self._stage("packages", digests["packages"], lambda: self._packages(mirror))
             for stage in self._rig.recipe.stages:
-                self._stage(stage.name, digests[stage.name], lambda stage=stage: self._script(stage, mirror))  # type: ignore[misc]
+                self._stage(stage.name, digests[stage.name], lambda stage=stage: self._script(stage))  # type: ignore[misc]
             self._stage("image", digests["image"], self._image)
         return self._done
+
+    @property
+    def home(self) -> Path:
+        """Where the rig is kept."""
+        return self._home
+
+    @property
+    def tree(self) -> Path:
+        """The system that the image is made of."""
+        return self._tree
+
+    def locked(self) -> contextlib.AbstractContextManager[None]:
+        """For as long as this lasts nobody else builds the rig or starts a machine of it; RunError where somebody does already."""
+        return _locked(self._home / "lock", "is being built by another iolab")
+
+    def open_packages(self) -> None:
+        """Let scripts inside the system get packages."""
+        self._write_sources(find_mirror())
+        if not list((self._tree / "var/lib/apt/lists").glob("*Packages*")):
+            self.inside(["apt-get", "update", "-q"], "apt-get update")
+
+    def close_packages(self) -> None:
+        """Take away what `open_packages` left, which is no part of the image."""
+        for name in ("etc/apt/apt.conf.d/99rig-build", "usr/sbin/policy-rc.d"):
+            (self._tree / name).unlink(missing_ok=True)
+        shutil.rmtree(self._tree / "var/lib/apt/lists", ignore_errors=True)
+        (self._tree / "var/lib/apt/lists/partial").mkdir(parents=True)
 
     def missing(self) -> list[str]:
         """The stages that a build would do, the first that is missing or has changed and all after it; none where the image is there."""
@@ -82,7 +113,8 @@ class Builder:
         chain = hashlib.sha256(repr((recipe.suite, sorted(recipe.components))).encode()).hexdigest()[:16]
         found = {"base": chain}
         parts = {"packages": repr((recipe.suites, recipe.kernel, recipe.packages)),
-                 **{stage.name: self._rig.digest(stage) for stage in recipe.stages}, "image": str(recipe.size)}
+                 **{stage.name: self._rig.digest(stage) for stage in recipe.stages},
+                 "image": repr((recipe.size, own_builds(self._home)))}
         for name, part in parts.items():
             found[name] = chain = _chained(chain, part)
         return found
@@ -133,18 +165,16 @@ class Builder:
     def _packages(self, mirror: Mirror) -> None:
         recipe = self._rig.recipe
         self._write_sources(mirror)
-        self._inside(["apt-get", "update", "-q"], "apt-get update")
-        self._inside(["apt-get", "install", "-y", "-q", recipe.kernel, *recipe.packages], "apt-get install")
+        self.inside(["apt-get", "update", "-q"], "apt-get update")
+        self.inside(["apt-get", "install", "-y", "-q", recipe.kernel, *recipe.packages], "apt-get install")
 
-    def _script(self, stage: Stage, mirror: Mirror) -> None:
-        self._write_sources(mirror)
-        if not list((self._tree / "var/lib/apt/lists").glob("*Packages*")):
-            self._inside(["apt-get", "update", "-q"], "apt-get update")
+    def _script(self, stage: Stage) -> None:
+        self.open_packages()
         place = self._tree / "rig"
         place.mkdir(exist_ok=True)
         for path in self._rig.files(stage):
             shutil.copy(path, place / path.name)
-        self._inside(["sh", f"/rig/{stage.run[0]}", *stage.run[1:]], stage.name)
+        self.inside(["sh", f"/rig/{stage.run[0]}", *stage.run[1:]], stage.name)
 
     def _image(self) -> None:
         """A file system of the tree, the kernel beside it, and the keys by which only this user gets in."""
@@ -164,6 +194,7 @@ class Builder:
             if not found:
                 raise RunError(f"no {pattern} came with {self._rig.recipe.kernel}", where=str(boot))
             shutil.copy(found[-1], self._home / name)
+        self._take_own_builds()
         image = self._home / IMAGE
         new = image.with_suffix(".new")
         with new.open("wb") as file:
@@ -172,6 +203,16 @@ class Builder:
                    "-d", str(self._tree), str(new)], "mkfs.ext4")
         new.rename(image)
         self._give_to_caller()
+
+    def _take_own_builds(self) -> None:
+        """Builds of the user's own beside those of the recipe; those that were deleted since go."""
+        if self._rig.recipe.builds is None:
+            return
+        place = self._tree / self._rig.recipe.builds.directory.lstrip("/")
+        for old in place.glob(f"*/{BUILD_FILE}"):
+            shutil.rmtree(old.parent)
+        for name in own_builds(self._home):
+            shutil.copytree(self._home / OWN_BUILDS / name / "root", place / name, symlinks=True, copy_function=os.link)
 
     def _give_to_caller(self) -> None:
         """Under sudo, what is needed to start machines belongs to the user who called it."""
@@ -191,23 +232,48 @@ class Builder:
         policy.write_text("#!/bin/sh\nexit 101\n", "utf-8")
         policy.chmod(0o755)
 
-    def _inside(self, command: Sequence[str], what: str) -> None:
-        self._run([*_APART, "sh", "-c", _INSIDE, "sh", str(self._tree), *_ENVIRONMENT, *command], what)
+    def inside(self, command: Sequence[str], what: str, mounts: Mapping[Path, str] | None = None, log: Path | None = None) -> None:
+        """Run a command inside the system, with directories of this machine mounted there; see `_run`."""
+        words = [word for outer, inner in (mounts or {}).items() for word in (str(outer), inner)]
+        self._run([*_APART, "sh", "-c", _INSIDE, "sh", str(self._tree), *words, "--", *_ENVIRONMENT, *command], what, log)
 
-    def _run(self, command: Sequence[str], what: str) -> None:
+    def _run(self, command: Sequence[str], what: str, log: Path | None = None) -> None:
+        """RunError where a command fails, with the first error of a compiler, else the last that it said."""
+        path = log or self._log
         environment = {**os.environ, "PATH": _path()}
-        with self._log.open("ab") as log:
-            log.write(f"\n== {' '.join(command)[:300]}\n".encode())
-            log.flush()
-            begin = log.tell()
-            done = subprocess.run(list(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False, env=environment)
+        with path.open("ab") as file:
+            file.write(f"\n== {' '.join(command)[:300]}\n".encode())
+            file.flush()
+            begin = file.tell()
+            done = subprocess.run(list(command), stdin=subprocess.DEVNULL, stdout=file, stderr=file, check=False, env=environment)
         if done.returncode:
-            with self._log.open("rb") as log:
-                log.seek(begin)
-                lines = [line.strip() for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
-            last = next((line for line in reversed(lines) if line.startswith(("E:", "error", "E "))), lines[-1] if lines else "no words")
-            raise RunError(f"{what} failed with exit code {done.returncode}: {last[:200]}", where=self._log,
-                           hint="the same command continues where it stopped")
+            with path.open("rb") as file:
+                file.seek(begin)
+                said = file.read().decode("utf-8", "replace")
+            reason = first_error(said)
+            raise RunError(f"{what} failed: {reason}" if reason else f"{what} failed with exit code {done.returncode}: {_last(said)}",
+                           where=path, hint="the same command continues where it stopped")
+
+
+def first_error(said: str) -> str:
+    """Why a build failed: that the disk is full, else the compiler's first error with its file and line; empty where neither is said."""
+    if "No space left on device" in said:
+        return "the disk is full (No space left on device)"
+    found = re.search(r"^(\S+?:\d+)(?::\d+)?: (?:fatal )?error: (.+)$", said, re.MULTILINE)
+    return f"{found[1].removeprefix('/build/source/')}: {found[2][:200]}" if found else ""
+
+
+def own_builds(home: Path) -> dict[str, str]:
+    """Builds of the user's own that are whole: by name a word that changes with each."""
+    found = {}
+    for path in sorted((home / OWN_BUILDS).glob(f"*/root/{BUILD_FILE}")):
+        found[path.parent.parent.name] = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    return found
+
+
+def _last(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if line.startswith(("E:", "error", "E "))), lines[-1] if lines else "no words")[:200]
 
 
 def _path() -> str:

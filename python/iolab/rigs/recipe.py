@@ -26,6 +26,18 @@ class Stage(BaseModel):
     files: Annotated[tuple[str, ...], Field(description="further files that it takes from the directory of rig.toml")] = ()
 
 
+class Builds(BaseModel):
+    """How builds of the user's own are made: scripts that run inside the system, with a build's directory mounted at /build."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    directory: Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._-]+)+$", description="where builds are, a directory each")]
+    fetch: Annotated[tuple[str, ...], Field(min_length=1, description="puts the sources of a build of the recipe, named by its one "
+                                                                      "argument, into /build/fetched")]
+    run: Annotated[tuple[str, ...], Field(min_length=1, description="builds /build/source into /build/new, and writes /build/facts; its "
+                                                                    "arguments are a name, and the build whose userland is taken")]
+
+
 class Recipe(BaseModel):
     """`rig.toml`. All packages are Debian's."""
 
@@ -41,6 +53,7 @@ class Recipe(BaseModel):
     size: Size = 6 << 30
     default_memory: Size = 4 << 30
     stages: tuple[Stage, ...] = ()
+    builds: Builds | None = None
 
 
 class Rig:

@@ -23,7 +23,19 @@ from .disks import make_recorded
 from .made import Made
 from .safety import Device, check_may_overwrite, check_unused, find_device
 from .space import survey
-from .zpool_modules import as_wanted, builds, check_build, is_loaded, load, loaded_by_iolab, parameters, version
+from .zpool_modules import (
+    as_wanted,
+    build_record,
+    build_sources,
+    builds,
+    check_build,
+    is_loaded,
+    load,
+    loaded_by_iolab,
+    loaded_modules,
+    parameters,
+    version,
+)
 from .zpool_options import ZpoolOptions
 from .zpool_pool import PREFIX, create, destroy, number, pools, properties_of, ratio, state_of, write_out
 
@@ -53,6 +65,7 @@ class ZpoolTarget:
         self._before: str | None = None
         self._changed = self._exported = False
         self._delays: list[str] = []
+        self._expected: dict[str, str] | None = None
 
     def destroys(self) -> tuple[str, ...]:
         """The user's devices that would be overwritten."""
@@ -135,9 +148,20 @@ class ZpoolTarget:
             "kind": "zfs", "taken_bytes": number(books, "used"), "logical_bytes": number(books, "logicalused"),
             "compressratio": ratio(books, "compressratio"), "size_bytes": size,
             "fill": taken / size if size and taken is not None else None,
-            "version": version(self._host), "pool": pool, "dataset": books, "module_parameters": parameters(self._host)}
+            "version": version(self._host), "build": self._build(), "pool": pool, "dataset": books,
+            "module_parameters": parameters(self._host)}
         found.update(survey(self._host, f"{self._point}/{self._run}"))
         return {key: value for key, value in found.items() if value is not None}
+
+    def _build(self) -> dict[str, Any]:
+        """What was asked for, what its files are, and what is loaded: the gate of builds compares them."""
+        asked = self._options.build
+        if asked is not None and self._expected is None:
+            self._expected = build_sources(self._host, asked)
+        found = {"asked": asked, "loaded": next((one.branch for one in builds(self._host) if one.loaded), None),
+                 "modules": loaded_modules(self._host), "expected": self._expected,
+                 "record": build_record(self._host, asked) if asked else {}}
+        return {key: value for key, value in found.items() if value}
 
     def end(self, run: str) -> None:
         """Destroy the run's file system, and let the pool free what it held, before the next run."""

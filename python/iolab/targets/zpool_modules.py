@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import RunError
 from ..hosts.base.host import Host, text_or_none
@@ -14,6 +16,13 @@ SWITCH = "openzfs-use"
 MODULES = ("spl", "zavl", "znvpair", "zunicode", "zlua", "zzstd", "icp", "zcommon", "zfs")
 """Modules of OpenZFS in the order of loading; from 2.2 on there are spl and zfs alone."""
 _PARAMETERS = "/sys/module/zfs/parameters"
+
+BUILDS, RECORD = "/opt/openzfs", "build.json"
+"""Where `openzfs-use` has its builds, a directory each; those that iolab made have a record."""
+
+_IDENTIFY = ('for module; do cd "/sys/module/$module" 2>/dev/null || continue; echo "$module $(cat srcversion) '
+             '$(od -An -v -tx1 -j16 notes/.note.gnu.build-id 2>/dev/null | tr -d " \\n")"; done')
+"""Of a note of ELF the first 16 bytes are its lengths, its type and its name, GNU."""
 
 _NOTE = "/run/iolab-openzfs"
 """What iolab loaded last in this boot: the inode of /sys/module/zfs, another one after each loading, and how it was loaded."""
@@ -151,11 +160,42 @@ def directory_modules(host: Host, directory: str) -> dict[str, str]:
     RunError where zfs and spl aren't among them.
     """
     found: dict[str, str] = {}
-    for path in host.run(["find", "-L", directory, "-name", "*.ko", "-not", "-path", "*/tests/*"], timeout=120).stdout.splitlines():
+    for path in host.run(["find", directory, "-name", "*.ko", "-not", "-path", "*/tests/*"], timeout=120).stdout.splitlines():
         found.setdefault(path.rpartition("/")[2].removesuffix(".ko"), path)
     if not {"spl", "zfs"} <= set(found):
         raise RunError("has no modules zfs.ko and spl.ko", where=directory, hint="build them there first, or name another directory")
     return {name: found[name] for name in MODULES if name in found}
+
+
+def loaded_modules(host: Host) -> dict[str, dict[str, str]]:
+    """What identifies each loaded module of OpenZFS: its `srcversion`, and its `build_id` where it has one."""
+    said = host.run(["sh", "-c", _IDENTIFY, "sh", *MODULES]).stdout.splitlines()
+    found = {}
+    for line in said:
+        name, _, rest = line.partition(" ")
+        source, _, build_id = rest.partition(" ")
+        if name in MODULES and source:
+            found[name] = {"srcversion": source, **({"build_id": build_id} if build_id else {})}
+    return found
+
+
+def build_sources(host: Host, build: str) -> dict[str, str]:
+    """The srcversion of each module of a build's files, by name; none where they aren't found."""
+    try:
+        files = directory_modules(host, build if build.startswith("/") else f"{BUILDS}/{build}")
+    except RunError:
+        return {}
+    return {name: source for name, path in files.items() if (source := _srcversion(host, path))}
+
+
+def build_record(host: Host, build: str) -> dict[str, Any]:
+    """`build.json` of a build that iolab made: its sources, patches, compiler and build-ids; empty where there is none."""
+    text = text_or_none(host, f"{BUILDS}/{build}/{RECORD}")
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def loaded_sources(host: Host) -> dict[str, str]:

@@ -53,13 +53,14 @@ class _Read:
 
 
 def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None = None,
-           outputs: Mapping[str, FioOutput] | None = None) -> Derived:
+           outputs: Mapping[str, FioOutput] | None = None, builds: Sequence[Mapping[str, Any]] = ()) -> Derived:
     """Everything that a run's evidence says.
 
     Args:
         run_dir: the run's directory; every file in it is tried by content.
         plan: its `run.json`.
         reference: environment of the first run on the same host, to which this one's is held.
+        builds: `build` of `target.json` of a run of each build that the study asked for.
         outputs: fio results that were read already, by the SHA-256 of their bytes: such a file is checked, and not read a second time.
 
     A damaged file costs this run (INVALID, with the reason), never more; nothing here raises for bad evidence.
@@ -95,7 +96,8 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
         devices=devices, monitor_files=tuple(read.monitor_files), monitors=_monitors(read, plan),
         host_busy=host_metrics.mean_busy(host), series=series, damaged=tuple(read.damaged),
         environment=environment, reference=reference or {}, host=_host_numbers(recorded),
-        target=target_metrics.read_target(run_dir, plan.files), io_log=read_io_log(run_dir, plan.files), altered=tuple(read.altered))
+        target=target_metrics.read_target(run_dir, plan.files), builds=builds,
+        io_log=read_io_log(run_dir, plan.files), altered=tuple(read.altered))
     verdict = Verdict.of(judge(facts))
     observations = [*fio_metrics.observations(facts), *device_metrics.observations(devices, read.device_files, every),
                     *_stall(facts, read), *host_metrics.observations(host, read.host_files), *target_metrics.observations(facts)]

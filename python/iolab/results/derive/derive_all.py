@@ -11,14 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ...formats.core.tables import FioOutput
 from ..evidence.model import Derived, RunPlan
+from ..facts.target_metrics import read_target
 from .derive import derive
 
 Item: TypeAlias = tuple[Path, RunPlan]
-_Item: TypeAlias = tuple[Path, RunPlan, Mapping[str, str]]
+_Builds: TypeAlias = tuple[Mapping[str, Any], ...]
+_Item: TypeAlias = tuple[Path, RunPlan, Mapping[str, str], _Builds]
 
 FEWEST = 48
 """Fewer runs than this are done sooner than processes start."""
@@ -37,17 +39,29 @@ def derive_all(items: Sequence[Item], outputs: Mapping[str, FioOutput] | None = 
     The first run on a host is the one to whose environment the others on it are held. Imported files do not name their host: there it is
     the first run of the same variant, and a difference between variants is a remark of the comparison.
     """
+    builds = _builds(items)
     references: dict[tuple[str, str], Mapping[str, str]] = {}
     first: dict[int, Derived] = {}
     for place, (run_dir, plan) in enumerate(items):
         if _origin(plan) not in references:
-            first[place] = derive(run_dir, plan, outputs=outputs)
+            first[place] = derive(run_dir, plan, outputs=outputs, builds=builds)
             references[_origin(plan)] = dict(first[place].environment)
-    rest = [(run_dir, plan, references[_origin(plan)]) for place, (run_dir, plan) in enumerate(items) if place not in first]
+    rest = [(run_dir, plan, references[_origin(plan)], builds) for place, (run_dir, plan) in enumerate(items) if place not in first]
     derived = (_side_by_side(rest, outputs or {}) if len(rest) >= FEWEST and _may_fork()
                else (_derive(each, outputs or {}) for each in rest))
     for place in range(len(items)):
         yield first[place] if place in first else next(derived)
+
+
+def _builds(items: Sequence[Item]) -> _Builds:
+    """What was loaded for each build that was asked for: the gate of builds compares every run with it."""
+    found: list[Mapping[str, Any]] = []
+    for run_dir, plan in items:
+        build = read_target(run_dir, plan.files).get("build") if plan.status == "finished" else None
+        if isinstance(build, Mapping) and all(one.get("asked") != build.get("asked") or one.get("modules") != build.get("modules")
+                                              for one in found):
+            found.append(build)
+    return tuple(found)
 
 
 def _origin(plan: RunPlan) -> tuple[str, str]:
@@ -56,8 +70,8 @@ def _origin(plan: RunPlan) -> tuple[str, str]:
 
 
 def _derive(item: _Item, outputs: Mapping[str, FioOutput]) -> Derived:
-    run_dir, plan, reference = item
-    return derive(run_dir, plan, reference=reference, outputs=outputs)
+    run_dir, plan, reference, builds = item
+    return derive(run_dir, plan, reference=reference, outputs=outputs, builds=builds)
 
 
 def _derive_in_pool(item: _Item) -> Derived:

@@ -61,6 +61,7 @@ class RunFacts:
         damaged: files that could not be read. altered: files that tell of the run in words, and are not as the run left them.
         environment, reference: this run's host facts and those to which they are held (`derive_all`).
         target: what the target said of the run (`target.json`), empty where it said nothing.
+        builds: what was loaded for each build that a run of the study asked for (`build` of `target.json`), one entry each.
         io_log: what became of the log of every I/O (`log_ios.json`), empty where there was none.
         host: further facts of the host, `memory_bytes` and `cpus` among them, where known.
     """
@@ -83,6 +84,7 @@ class RunFacts:
     reference: Mapping[str, str] = field(default_factory=dict)
     host: Mapping[str, float] = field(default_factory=dict)
     target: Mapping[str, Any] = field(default_factory=dict)
+    builds: Sequence[Mapping[str, Any]] = ()
     io_log: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property

@@ -1,0 +1,356 @@
+"""Builds of the user's own in a rig: sources from a tree, a git revision, a tarball or a build of the recipe, with patches on top.
+
+`<rig>/builds/NAME/` keeps the sources with their objects, so that building again compiles what has changed, and `root`, which goes
+into the image. `root` is replaced only by a build that is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import RunError, UsageError
+from .build import BUILD_FILE, OWN_BUILDS, Builder
+from .recipe import Rig
+
+SCHEMA = 1
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_PATCH = r"\.(?:patch|diff)"
+_USERLAND = ("cmd/", "lib/", "contrib/", "udev/", "etc/")
+"""Directories of OpenZFS of which a build with a package's userland has nothing: a patch to them would have no effect."""
+_PRODUCTS = (".o", ".ko", ".lo", ".la", ".a", ".so", ".cmd", ".mod", ".order", ".symvers")
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """What to build.
+
+    Attributes:
+        name: of the build. base: a directory, a tarball, or the name of a build of the recipe. revision: of git, empty for none.
+        patches: applied in order, with -p1.
+    """
+
+    name: str
+    base: str
+    revision: str = ""
+    patches: tuple[Path, ...] = ()
+
+    @property
+    def sources(self) -> str:
+        """As it is written after `NAME=`."""
+        return "+".join([self.base + (f"@{self.revision}" if self.revision else ""), *map(str, self.patches)])
+
+
+@dataclass(frozen=True)
+class BuildRecord:
+    """What a build was made of: `build.json`.
+
+    Attributes:
+        sources: as asked for; digest: of all files that were compiled, so that builds with equal digests have the same sources.
+        revision: git's full name of it, empty where the sources come from no commit. patches: name to digest.
+        userland: whose it is, empty where it was built too. version, kernel, compiler, configure: of the build.
+        modules: name to srcversion and build-id; programs: name to build-id. seconds: what the last building took.
+    """
+
+    name: str
+    sources: str
+    digest: str
+    revision: str
+    patches: dict[str, str]
+    userland: str
+    version: str
+    kernel: str = ""
+    compiler: str = ""
+    configure: str = ""
+    modules: dict[str, list[str]] = field(default_factory=dict)
+    programs: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def as_data(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"schema": SCHEMA, **asdict(self)}
+
+
+def parse_request(text: str) -> BuildRequest:
+    """`NAME=BASE[@REVISION][+PATCH...]`; patches end with .patch or .diff. UsageError where it can't be read."""
+    name, _, rest = text.partition("=")
+    base, *patches = _split(rest)
+    if not _NAME.fullmatch(name) or not base:
+        raise UsageError(f"'{text}' is not a build", hint="write NAME=DIRECTORY, NAME=REPOSITORY@REVISION, NAME=TARBALL or "
+                                                          "NAME=2.3+fix.patch")
+    directory, at, revision = base.rpartition("@")
+    if at and revision and Path(directory).is_dir():
+        base = directory
+    else:
+        revision = ""
+    found = tuple(Path(patch).absolute() for patch in patches)
+    for patch in found:
+        if not patch.is_file():
+            raise UsageError("is not a file", where=patch, hint=f"the build '{name}' names it as a patch")
+    return BuildRequest(name, base, revision, found)
+
+
+def _split(sources: str) -> list[str]:
+    """The base, with its revision, and the patches."""
+    return re.split(rf"\+(?=[^+]*{_PATCH}(?:\+|$))", sources)
+
+
+def records(home: Path) -> Iterator[BuildRecord]:
+    """The builds of a rig that are whole, by name."""
+    for path in sorted((home / OWN_BUILDS).glob(f"*/root/{BUILD_FILE}")):
+        try:
+            data = json.loads(path.read_text("utf-8"))
+            data.pop("schema", None)
+            yield BuildRecord(**data)
+        except (OSError, ValueError, TypeError):
+            continue  # of another iolab: building it again replaces it
+
+
+def delete_build(home: Path, name: str) -> None:
+    """Forget a build with its sources; UsageError where there is none of that name. The image has it until it is made anew."""
+    place = home / OWN_BUILDS / name
+    if not _NAME.fullmatch(name) or not place.is_dir():
+        there = ", ".join(record.name for record in records(home))
+        raise UsageError(f"there is no build '{name}'", hint=f"there are: {there}" if there else "'iolab rig build --build' makes one")
+    shutil.rmtree(place)
+
+
+class BuildMaker:
+    """Makes builds of the user's own in one rig, whose recipe's stages were done. `said` hears what is being done."""
+
+    def __init__(self, rig: Rig, builder: Builder, said: Callable[[str], None]) -> None:
+        if rig.recipe.builds is None:
+            raise UsageError("has no [builds]: nothing can be built in it", where=rig.name)
+        self._rig, self._recipe, self._builder, self._said = rig, rig.recipe.builds, builder, said
+        self._home = builder.home / OWN_BUILDS
+        self._of_recipe = builder.tree / self._recipe.directory.lstrip("/")
+
+    def make(self, request: BuildRequest) -> BuildRecord:
+        """Build what has changed. RunError where a patch doesn't apply or the tree doesn't compile: an older build of the name stays."""
+        begin = time.monotonic()
+        place = self._home / request.name
+        place.mkdir(parents=True, exist_ok=True)
+        with self._builder.locked():
+            is_known = (self._of_recipe / request.base / "version").is_file() and "/" not in request.base
+            if (self._of_recipe / request.name / "version").is_file() and not (self._of_recipe / request.name / BUILD_FILE).exists():
+                raise UsageError(f"'{request.name}' is a build of the rig itself", hint="take another name")
+            self._said(f"{request.name}: sources")
+            (place / "build.log").write_text("", "utf-8")
+            try:
+                with tempfile.TemporaryDirectory(dir=place, prefix="fresh-") as directory:
+                    fresh = Path(directory)
+                    revision = self._fetch(request, fresh, is_known)
+                    for patch in request.patches:
+                        _apply(patch, fresh, skip_absent=is_known)
+                    self._begin_with_objects_of(request, place)
+                    digest = update_tree(fresh, place / "source", place / "files.json")
+                self._said(f"{request.name}: compiling")
+                self._run(self._recipe.run, [request.name, *([request.base] if is_known else [])], place)
+                record = self._record(request, place, revision, digest, is_known, time.monotonic() - begin)
+                new = place / "new"
+                (new / BUILD_FILE).write_text(json.dumps(record.as_data(), indent=1) + "\n", "utf-8")
+            except OSError as error:
+                raise RunError(f"can't be built: {error.strerror or error}", where=request.name) from None
+            shutil.rmtree(place / "old", ignore_errors=True)
+            if (place / "root").exists():
+                (place / "root").rename(place / "old")
+            new.rename(place / "root")
+            shutil.rmtree(place / "old", ignore_errors=True)
+        return record
+
+    def _run(self, script: Sequence[str], words: Sequence[str], place: Path) -> None:
+        inside = self._builder.tree / "rig"
+        inside.mkdir(exist_ok=True)
+        shutil.copy(self._rig.directory / script[0], inside / script[0])
+        cache = self._home.parent / "ccache"
+        cache.mkdir(exist_ok=True)
+        self._builder.inside(["sh", f"/rig/{script[0]}", *script[1:], *words], f"the build '{place.name}'",
+                             {place: "/build", cache: "/build/ccache"}, place / "build.log")
+
+    def _fetch(self, request: BuildRequest, fresh: Path, is_known: bool) -> str:
+        """The sources into an empty directory; the git revision they are of, empty where they are of none."""
+        base = Path(request.base)
+        if is_known:
+            shutil.copytree(self._fetched(request.base), fresh, symlinks=True, dirs_exist_ok=True)
+        elif base.is_dir():
+            if request.revision:
+                return _archive(base, request.revision, fresh)
+            _copy_tree(base, fresh)
+            done = subprocess.run(["git", "-C", str(base), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+            changed = subprocess.run(["git", "-C", str(base), "status", "--porcelain"], capture_output=True, text=True, check=False).stdout
+            return "" if done.returncode else done.stdout.strip() + ("-modified" if changed.strip() else "")
+        elif base.is_file():
+            _unpack(base, fresh)
+        else:
+            names = ", ".join(sorted(path.parent.name for path in self._of_recipe.glob("*/version")
+                                     if not (path.parent / BUILD_FILE).exists()))
+            raise UsageError("is neither a directory, a tarball nor a build of the rig", where=request.base,
+                             hint=f"the rig has: {names}" if names else None)
+        return ""
+
+    def _fetched(self, base: str) -> Path:
+        """The sources of a build of the recipe, fetched once."""
+        place = self._home.parent / "fetched" / f"{base}-{(self._of_recipe / base / 'version').read_text('utf-8').strip()}"
+        if not place.exists():
+            with tempfile.TemporaryDirectory(dir=self._home.parent, prefix="fetch-") as directory:
+                inside = self._builder.tree / "rig"
+                inside.mkdir(exist_ok=True)
+                shutil.copy(self._rig.directory / self._recipe.fetch[0], inside / self._recipe.fetch[0])
+                self._builder.open_packages()
+                try:
+                    self._builder.inside(["sh", f"/rig/{self._recipe.fetch[0]}", *self._recipe.fetch[1:], base], f"the sources of {base}",
+                                         {Path(directory): "/build"})
+                finally:
+                    self._builder.close_packages()
+                place.parent.mkdir(exist_ok=True)
+                Path(directory, "fetched").rename(place)
+        return place
+
+    def _begin_with_objects_of(self, request: BuildRequest, place: Path) -> None:
+        """A new build of a base that another was made of begins with a copy of its objects: only what differs is compiled."""
+        if (place / "source").exists():
+            return
+        for record in records(self._home.parent):
+            other = self._home / record.name
+            if _split(record.sources)[0].partition("@")[0] == request.base and (other / "files.json").exists():
+                self._said(f"{request.name}: begins with the objects of {record.name}")
+                new = place / "source.new"
+                shutil.rmtree(new, ignore_errors=True)
+                shutil.copytree(other / "source", new, symlinks=True)
+                shutil.copy(other / "files.json", place / "files.json")
+                new.rename(place / "source")
+                return
+
+    def _record(self, request: BuildRequest, place: Path, revision: str, digest: str, is_known: bool, seconds: float) -> BuildRecord:
+        facts: dict[str, str] = {}
+        modules: dict[str, list[str]] = {}
+        programs: dict[str, str] = {}
+        for line in (place / "facts").read_text("utf-8").splitlines():
+            key, _, rest = line.partition(" ")
+            if key == "module":
+                name, *identity = rest.split(" ")
+                modules[name] = identity
+            elif key == "program":
+                name, _, programs[rest.partition(" ")[0]] = rest.partition(" ")
+            else:
+                facts[key] = rest
+        return BuildRecord(
+            name=request.name, sources=request.sources, digest=digest, revision=revision,
+            patches={path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in request.patches},
+            userland=request.base if is_known else "", version=(place / "new/version").read_text("utf-8").strip(),
+            kernel=facts.get("kernel", ""), compiler=facts.get("compiler", ""), configure=facts.get("configure", ""), modules=modules,
+            programs=programs, seconds=round(seconds, 1))
+
+
+def update_tree(fresh: Path, source: Path, manifest: Path) -> str:
+    """Make the files of `source` those of `fresh`, and touch none that is equal: make compiles what is newer than its object.
+
+    Files that aren't of `fresh` stay (objects), but those that an earlier call put there and that are gone since. In the beginning
+    files keep their time, as rules of autotools compare it; later ones are newer than every object. Returns a digest of all files.
+    """
+    before = json.loads(manifest.read_text("utf-8")) if manifest.exists() else {}
+    now: dict[str, str] = {}
+    source.mkdir(exist_ok=True)
+    for path in sorted(fresh.rglob("*")):
+        name = path.relative_to(fresh).as_posix()
+        target = source / name
+        if path.is_dir() and not path.is_symlink():
+            target.mkdir(exist_ok=True)
+            continue
+        content = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
+        now[name] = hashlib.sha256(content).hexdigest()[:32]
+        if before.get(name) == now[name] and os.path.lexists(target):
+            continue
+        target.unlink(missing_ok=True)
+        if path.is_symlink():
+            target.symlink_to(os.fsdecode(content))
+        else:
+            target.write_bytes(content)
+            status = path.stat()
+            target.chmod(status.st_mode & 0o777)
+            if not before:
+                os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+    for name in set(before) - set(now):
+        (source / name).unlink(missing_ok=True)
+    manifest.write_text(json.dumps(now) + "\n", "utf-8")
+    return hashlib.sha256(json.dumps(sorted(now.items())).encode()).hexdigest()[:32]
+
+
+def _apply(patch: Path, tree: Path, *, skip_absent: bool) -> None:
+    """Apply a patch; RunError naming the first file on which it fails. `skip_absent`: parts of files that a package's sources lack."""
+    text = patch.read_text("utf-8", "surrogateescape")
+    if skip_absent:
+        text = "".join(_present_parts(patch, text, tree))
+    if not re.search(r"^\+\+\+ ", text, re.MULTILINE):
+        raise RunError("changes no file of these sources", where=patch, hint="patches are applied with -p1")
+    done = subprocess.run(["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", "-d", str(tree)], input=text,
+                          capture_output=True, text=True, encoding="utf-8", errors="surrogateescape", check=False)
+    if done.returncode:
+        file, said = "", (done.stdout + done.stderr).strip()[-200:]
+        for line in (done.stdout + done.stderr).splitlines():
+            if line.startswith("patching file "):
+                file = f" to {line.removeprefix('patching file ')}"
+            elif re.search("FAILED|can't find|malformed|Reversed", line):
+                said = line.strip()
+                break
+        raise RunError(f"does not apply{file}: {said}", where=patch)
+
+
+def _present_parts(patch: Path, text: str, tree: Path) -> Iterator[str]:
+    mark = "diff --git " if "\ndiff --git " in f"\n{text}" else "--- "
+    for part in re.split(rf"(?m)^(?={re.escape(mark)})", text):
+        names = re.findall(r"^(?:---|\+\+\+) [^/\s]+/([^\t\n]+)", part, re.MULTILINE)
+        if any(name.startswith(_USERLAND) for name in names):
+            raise RunError(f"changes {names[-1]}, but the userland of this build comes from Debian's packages", where=patch,
+                           hint="build from a source tree: NAME=DIRECTORY+PATCH")
+        is_new = "\n--- /dev/null" in part and names[-1].startswith(("module/", "include/", "config/"))
+        if not names or is_new or any((tree / name).exists() for name in names):
+            yield part
+
+
+def _archive(repository: Path, revision: str, fresh: Path) -> str:
+    found = subprocess.run(["git", "-C", str(repository), "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"],
+                           capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise UsageError(f"has no revision '{revision}'", where=repository)
+    commit = found.stdout.strip()
+    with subprocess.Popen(["git", "-C", str(repository), "archive", commit], stdout=subprocess.PIPE) as git:
+        unpacked = subprocess.run(["tar", "-x", "-C", str(fresh)], stdin=git.stdout, check=False)
+    if git.returncode or unpacked.returncode:
+        raise RunError(f"revision {revision} can't be read", where=repository)
+    return commit
+
+
+def _copy_tree(tree: Path, fresh: Path) -> None:
+    """Files of a working tree: those that git doesn't ignore, else all but products of a compiler."""
+    done = subprocess.run(["git", "-C", str(tree), "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True,
+                          check=False)
+    names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name] if done.returncode == 0 else [
+        path.relative_to(tree).as_posix() for path in tree.rglob("*") if not path.name.endswith(_PRODUCTS)]
+    for name in names:
+        path, target = tree / name, fresh / name
+        if path.is_symlink() or path.is_file():  # a deleted file is still in git's list; a submodule is a directory
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, target, follow_symlinks=False)
+
+
+def _unpack(tarball: Path, fresh: Path) -> None:
+    done = subprocess.run(["tar", "-x", "-f", str(tarball.absolute()), "-C", str(fresh)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RunError(f"can't be unpacked: {done.stderr.strip()[:200]}", where=tarball)
+    tops = list(fresh.iterdir())
+    if len(tops) == 1 and tops[0].is_dir():
+        inner = tops[0].rename(fresh / ".unpacked")
+        for path in list(inner.iterdir()):
+            path.rename(fresh / path.name)
+        inner.rmdir()

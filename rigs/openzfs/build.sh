@@ -1,0 +1,68 @@
+#!/bin/sh
+# Build OpenZFS from the sources in /build/source, into /build/new: build.sh NAME [BASE]
+#
+# With BASE (a build of this machine, such as 2.3) only the modules are made, and the userland is that of BASE. Otherwise both are.
+# /build/source keeps its objects, so that the next call compiles what has changed. Runs inside the system that is being made.
+set -eu
+name=$1
+base=${2-}
+kernel=$(ls /lib/modules | head -n 1)
+new=/build/new
+export PATH="/usr/lib/ccache:$PATH" CCACHE_DIR=/build/ccache CCACHE_MAXSIZE=2G MAKEFLAGS="-j$(nproc)" KBUILD_BUILD_TIMESTAMP=
+
+cd /build/source
+config=all
+if [ -n "$base" ]; then config=kernel; fi
+[ -f configure ] || sh autogen.sh >/dev/null
+flags="--with-config=$config --prefix=/usr --libdir=/usr/lib/$(gcc -print-multiarch) --sysconfdir=/etc --localstatedir=/var --disable-pyzfs
+  --disable-systemd --with-linux=/lib/modules/$kernel/source --with-linux-obj=/lib/modules/$kernel/build"
+wanted="$kernel $flags $(cat configure config/*.m4 module/Kbuild.in 2>/dev/null | cksum)"
+if [ "$(cat .iolab-configured 2>/dev/null)" != "$wanted" ]; then
+  # shellcheck disable=SC2086 # words on purpose
+  sh configure --quiet $flags >/dev/null
+  echo "$wanted" > .iolab-configured
+fi
+make >/dev/null
+
+rm -rf "$new"
+mkdir -p "$new"
+if [ -n "$base" ]; then
+  cp -a "/opt/openzfs/$base/." "$new/"
+  rm -rf "$new/lib/modules" "$new/build.json"
+else
+  make install DESTDIR="$new" >/dev/null
+  rm -rf "$new/lib/modules" "$new/usr/src" "$new/usr/share/zfs/zfs-tests" "$new/usr/share/man"
+fi
+
+# a tree of modules beside the kernel's own
+own=$new/lib/modules/$kernel
+mkdir -p "$own/extra"
+find module -name '*.ko' -exec cp {} "$own/extra/" \;
+strip --strip-debug "$own"/extra/*.ko
+for file in modules.builtin modules.builtin.modinfo modules.order; do
+  if [ -e "/lib/modules/$kernel/$file" ]; then cp "/lib/modules/$kernel/$file" "$own/"; fi
+done
+ln -sfn "/lib/modules/$kernel/kernel" "$own/kernel"
+depmod -b "$new" "$kernel"
+
+libs=$(find "$new" -name 'libzfs.so.*' -printf '%h\n' | sort -u | tr '\n' ':')
+if LD_LIBRARY_PATH=$libs ldd "$(find "$new" -path '*sbin/zpool' | head -n 1)" | grep 'not found'; then
+  echo "libraries of zpool are missing" >&2
+  exit 1
+fi
+modinfo -b "$new" -k "$kernel" -F version zfs > "$new/version"
+for program in $(find "$new/sbin" "$new/usr/sbin" "$new/bin" "$new/usr/bin" -maxdepth 1 -type f -perm /111 -printf '%f\n' 2>/dev/null); do
+  ln -sf openzfs-program "/usr/local/sbin/$program"
+done
+{
+  echo "kernel $kernel"
+  echo "compiler $(gcc --version | head -n 1)"
+  echo "configure $(echo $flags)"
+  for file in "$own"/extra/*.ko; do
+    echo "module $(basename "$file" .ko) $(modinfo -F srcversion "$file") $(readelf -n "$file" | sed -n 's/^ *Build ID: //p')"
+  done
+  for program in zpool zfs; do
+    echo "program $program $(readelf -n "$(find "$new" -path "*sbin/$program" | head -n 1)" | sed -n 's/^ *Build ID: //p')"
+  done
+} > /build/facts
+echo "$name: $(cat "$new/version")"
