@@ -63,6 +63,17 @@ def test_an_import_as_json(tree: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert "note: runs of one cell differ in what fio echoed, so they are not repetitions: 'iodepth' became a factor (1, 8)" in err
 
 
+def test_one_file_of_a_kind_is_counted_in_the_singular(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in tree.rglob("*.json"):
+        if file.parent.parent.name == "tuned" or (file.parent.name, file.name) not in (("run1", "qd1.json"), ("run2", "qd1.json")):
+            file.unlink()
+    (tree / "stock/run2/iostat.txt").unlink()
+    _, err = _done(capsys, "import", tree, "--layout", "{variant}/run1/*.json", "-o", tmp_path / "out")
+    assert "       1 fio result, one run or more\n" in err
+    assert "       1 fio result that no layout matches: no run, such as stock/run2/qd1.json" in err
+    assert "the unmatched result would be taken by" in err
+
+
 def test_two_fio_results_and_nothing_else(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = tree / "stock/run1/qd1.json", tree / "tuned/run1/qd8.json"
     before = sorted(tree.rglob("*"))

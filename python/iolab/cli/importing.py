@@ -13,7 +13,7 @@ from .options import PATH, SHIPPED_PATH, bytes_of, command_line, output_option
 from .output import say, tell_json
 
 if TYPE_CHECKING:
-    from ..results.imports.tree import Imported
+    from ..results.imports.account import Imported
 
 
 @click.command("import")
@@ -101,7 +101,7 @@ def _refuse_devices(devices: tuple[str, ...]) -> None:
 
 def _tell(found: Imported, output: Path, started: float, as_json: bool) -> None:
     """Words on stderr; as JSON on stdout as well."""
-    from ..results.imports.tree import account
+    from ..results.imports.account import account
     from ..results.open.results import Results
     from ..verdict import Level
     from .options import draw_bar
@@ -129,6 +129,17 @@ _FATES = {
     "unknown": "not recognised",
     "own": "of iolab's own results, taken as they are",
 }
+_FATES_OF_ONE = {
+    "results": "fio result, one run or more",
+    "damaged": "damaged fio result: an INVALID run",
+    "evidence": "kept with its result as evidence",
+    "copies": "copy of a result that was taken: no run",
+    "unmatched": "fio result that no layout matches: no run",
+    "beside-others": "file next to results that is not a run",
+    "unattached": "reading or log that belongs to no single result",
+    "traces": "trace of I/O: iolab import FILE -o DIR makes a recording of it",
+    "own": "of iolab's own results, taken as it is",
+}
 
 
 def account_lines(found: Imported) -> list[str]:
@@ -143,10 +154,14 @@ def account_lines(found: Imported) -> list[str]:
         paths = found.files.get(name, ())
         if paths:
             example = f", such as {', '.join(sorted(paths)[:2])}" if name not in ("results", "evidence", "own") else ""
+            if len(paths) == 1:
+                words = _FATES_OF_ONE.get(name, words)
             lines.append(f"  {len(paths):6} {words}{example}")
     lines += [f"  {len(paths):6} skipped: {reason}, such as {paths[0]}" for reason, paths in found.skipped.items()]
     if found.suggestions:
-        lines.append(f"the unmatched results would be taken by {' '.join(f'--layout {shlex.quote(text)}' for text in found.suggestions)}")
+        one = len(found.unmatched) == 1
+        layouts = " ".join(f"--layout {shlex.quote(text)}" for text in found.suggestions)
+        lines.append(f"the unmatched result{'' if one else 's'} would be taken by {layouts}")
     if found.empty:
         many = len(found.empty)
         lines.append(f"note: {many} folder{'s' if many > 1 else ''} that the layout names {'have' if many > 1 else 'has'} no fio result, "

@@ -17,7 +17,7 @@ from ..study.adapt import Changes
 from ..targets.base import Permissions
 from .interrupts import Interrupts, SameInterrupts
 from .progress import ProgressListener
-from .study import run_study
+from .study import refuse_other, run_study
 
 _LOOK = 0.2
 """Seconds between looks whether all are done; signals are handled in between."""
@@ -80,8 +80,7 @@ def run_on_hosts(path: Path, output: Path, hosts: Mapping[str, Host], listeners:
 
 
 def _begin(path: Path, output: Path, hosts: Mapping[str, Host], how: How) -> None:
-    if output.exists() and not output.is_dir():
-        raise UsageError("is a file, not a directory", where=output, hint="choose another directory with -o")
+    refuse_other(output)
     if (output / MANIFEST_FILE).exists():
         raise UsageError("holds results of one host", where=output, hint="choose another directory with -o for several")
     known = read_hosts(output) if output.is_dir() else None

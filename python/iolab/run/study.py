@@ -8,6 +8,7 @@ from ..clock import Clock, SystemClock
 from ..errors import RunError, UsageError
 from ..hosts.base.host import Host
 from ..hosts.kinds.local import LocalHost
+from ..recording.base.layout import is_recording
 from ..results.evidence.files import RUNS
 from ..results.evidence.lock import FILE as LOCK_FILE
 from ..results.evidence.lock import check_free, lock
@@ -81,9 +82,16 @@ def _command_line(path: Path, output: Path | None, study: Study, options: Runner
     return ["iolab", "run", str(path), *(["-o", str(output)] if output is not None else []), *study.changes.arguments(), *flags]
 
 
-def _check_output(directory: Path, resume: bool) -> None:
+def refuse_other(directory: Path) -> None:
+    """UsageError where results can't be written to a path, as a file or a recording is there."""
     if directory.exists() and not directory.is_dir():
         raise UsageError("is a file, not a directory", where=directory, hint="choose another directory with -o")
+    if is_recording(directory):
+        raise UsageError("is a recording, not a results directory", where=directory, hint="choose another directory with -o")
+
+
+def _check_output(directory: Path, resume: bool) -> None:
+    refuse_other(directory)
     if (directory / HOSTS_FILE).exists():
         raise UsageError("holds results of several hosts", where=directory,
                          hint="name all of them with --host, or choose another directory with -o")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from iolab.results.derive.derive import derive
 from iolab.results.evidence.model import RunPlan
-from iolab.results.facts.device_outliers import DeviceLoad, device_outliers, loads_of
+from iolab.results.facts.device_outliers import DeviceLoad, device_outliers
 from iolab.verdict import Level
 from support.fio_files import job, output, write_run
 
@@ -87,11 +87,3 @@ def test_a_run_with_a_slow_device_is_suspect_and_names_it(tmp_path: Path, slow: 
     [reason] = result.verdict.reasons
     assert (reason.code, reason.level, reason.data["device"]) == ("slow-device", Level.SUSPECT, expected)
     assert reason.text == "loop3 took 9.00 ms for an I/O, 4.5 times its peers' median"
-
-
-def test_the_devices_of_a_run_are_found_again_among_its_observations(tmp_path: Path) -> None:
-    plan = RunPlan(run="0001-a", variant="v", factors={}, jobs=4, runtime=10.0, exit_code=0,
-                   window=(1_700_000_000 * SECOND, 1_700_000_010 * SECOND))
-    write_run(tmp_path, output(job()), plan=plan, diskstats_log=four_devices(4.5))
-    observations = {one.metric: one for one in derive(tmp_path, plan).observations}
-    assert [one.device for one in device_outliers(loads_of(observations))] == ["loop3"]

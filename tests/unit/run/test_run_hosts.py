@@ -13,6 +13,7 @@ from iolab.api import open_results
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError, RunError, UsageError
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
+from iolab.recording.write.writer import RecordingWriter
 from iolab.results.evidence.lock import lock
 from iolab.results.open.multi_host import FILE, parts_of, read_hosts
 from iolab.run.hosts import How, forget_if_unused, run_on_hosts
@@ -170,6 +171,10 @@ def test_results_of_one_host_and_of_several_are_kept_apart(study: Path, tmp_path
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is a file"):
         done(study, tmp_path / "file", [named("a"), named("b")])
+    with RecordingWriter.create(tmp_path / "rec", host="a", clock="realtime", origin={"kind": "record"}):
+        pass
+    with pytest.raises(UsageError, match="rec: is a recording, not a results directory"):
+        done(study, tmp_path / "rec", [named("a"), named("b")])
 
 
 def test_a_study_that_was_begun_on_no_host_leaves_nothing(study: Path, tmp_path: Path) -> None:

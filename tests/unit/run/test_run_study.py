@@ -14,6 +14,7 @@ import pytest
 from iolab.errors import ResultsError, RunError, StudyError, UsageError
 from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeHost
+from iolab.recording.write.writer import RecordingWriter
 from iolab.results.evidence.files import read_environment, read_plan, run_directories
 from iolab.results.evidence.journal import read_journal
 from iolab.results.evidence.lock import lock
@@ -220,6 +221,16 @@ def test_too_little_room_is_told_before_the_first_run(do: Do, host: FakeHost, tm
     with pytest.raises(RunError, match=r"asks for 4\.00 MiB .* has 4\.00 MiB free"):
         do()
     assert not (tmp_path / "out").exists()
+
+
+def test_results_are_never_written_into_a_recording(do: Do, tmp_path: Path) -> None:
+    with RecordingWriter.create(tmp_path / "out", host="here", clock="realtime", origin={"kind": "record"}):
+        pass
+    before = sorted(tmp_path.rglob("*"))
+    for resume in (False, True):
+        with pytest.raises(UsageError, match=r"out: is a recording, not a results directory; choose another directory with -o$"):
+            do(resume=resume)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_results_are_never_written_over(do: Do, tmp_path: Path) -> None:

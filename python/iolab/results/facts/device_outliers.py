@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
-
-from ..evidence.model import Observation
 
 TIMES = 3.0
 """How often the median of its peers a device's latency or busy share must be."""
@@ -27,8 +24,6 @@ LEAST_WORK = 0.01
 
 SAME_WORK = 1.5
 """A device that is asked to move more than this times its peers' median is not slow: the load is uneven."""
-
-_NAME = re.compile(r"device\.(util|await|read\.bw|write\.bw)\[(.+)\]")
 
 
 @dataclass(frozen=True)
@@ -90,13 +85,3 @@ def _far(device: str, quantity: Literal["await", "util"], value: float | None, p
         return None
     middle = median(known)
     return DeviceOutlier(device, quantity, value, middle) if value >= TIMES * middle else None
-
-
-def loads_of(observations: Mapping[str, Observation]) -> list[DeviceLoad]:
-    """The devices of a run, from its observations `device.util[sdb]`, `device.await[sdb]`, `device.read.bw[sdb]`..."""
-    values: dict[str, dict[str, float]] = {}
-    for name, observation in observations.items():
-        if match := _NAME.fullmatch(name):
-            values.setdefault(match[2], {})[match[1]] = observation.value
-    return [DeviceLoad(device, one.get("util"), one.get("await"), one.get("read.bw", 0.0) + one.get("write.bw", 0.0))
-            for device, one in values.items()]

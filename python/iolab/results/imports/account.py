@@ -1,0 +1,55 @@
+"""What became of every file of an import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...formats.core.tables import FioOutput
+from ...untrusted_text import writable
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What became of an import.
+
+    Attributes:
+        runs: how many were made; layouts: that took them, as text; is_inferred: whether the layouts were found here.
+        files: what each file counts as, to the paths: `results`, `damaged`, `copies`, `unmatched`, `evidence`,
+            `beside-others`, `unattached`, `traces`, `normal-output`, `unknown`, `own`. A file counts once.
+        skipped: why something was never read, to the paths.
+        notes: what had to be decided, in words. suggestions: layouts that would take what is unmatched.
+        empty: folders that the layout names and that have no fio result. differences: of the variants' options, in words.
+        whole: whether the source was one results directory of iolab, taken as it is.
+        outputs: the fio results as they were read, by the SHA-256 of their bytes.
+    """
+
+    runs: int
+    layouts: tuple[str, ...] = ()
+    is_inferred: bool = False
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    skipped: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    suggestions: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
+    whole: bool = False
+    outputs: Mapping[str, FioOutput] = field(default_factory=dict, repr=False)
+
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """Result files that no layout takes."""
+        return tuple(self.files.get("unmatched", ()))
+
+
+def account(imported: Imported, most: int = 5) -> dict[str, Any]:
+    """What became of every file, as plain data: counts with examples, layouts, notes."""
+    def counted(paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        return {name: {"count": len(each), "examples": [writable(path) for path in each[:most]]} for name, each in paths.items()}
+
+    return {"runs": imported.runs, "layouts": [writable(text) for text in imported.layouts], "inferred": imported.is_inferred,
+            "files": counted(imported.files), "skipped": counted(imported.skipped), "notes": [writable(note) for note in imported.notes],
+            "unmatched_layouts": [writable(text) for text in imported.suggestions], "whole": imported.whole,
+            "differences": [writable(text) for text in imported.differences],
+            "folders_without_result": {"count": len(imported.empty), "examples": [writable(path) for path in imported.empty[:most]]}}
