@@ -108,7 +108,7 @@ def check(rig: str) -> int:
 @command.command()
 @click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
 @click.option("--name", metavar="NAME", help="The machine's name. Default: the rig's.")
-@click.option("--disks", type=click.IntRange(0, 24), default=4, show_default=True, help="Data disks: /dev/disk/by-id/virtio-disk0...")
+@click.option("--disks", type=click.IntRange(0, 128), default=4, show_default=True, help="Data disks: /dev/disk/by-id/virtio-disk0...")
 @click.option("--disk-size", type=_Size(), default="8g", show_default=True, metavar="SIZE", help="Size of each; sparse files here.")
 @click.option("--disk-iops", type=click.IntRange(1), metavar="N", help="I/Os a second that each can do. Default: no limit.")
 @click.option("--disk-mbps", type=click.IntRange(1), metavar="N", help="MB/s (10^6 bytes) that each can do. Default: no limit.")

@@ -159,6 +159,8 @@ class BuildMaker:
                 record = self._record(request, place, revision, digest, is_known, time.monotonic() - begin)
                 new = place / "new"
                 (new / BUILD_FILE).write_text(json.dumps(record.as_data(), indent=1) + "\n", "utf-8")
+            except shutil.Error as error:  # of copying a tree: a list of what failed
+                raise RunError(f"can't be built: {error.args[0][0][2]}", where=request.name) from None
             except OSError as error:
                 raise RunError(f"can't be built: {error.strerror or error}", where=request.name) from None
             shutil.rmtree(place / "old", ignore_errors=True)
@@ -293,7 +295,7 @@ def _apply(patch: Path, tree: Path, *, skip_absent: bool) -> None:
         text = "".join(_present_parts(patch, text, tree))
     if not re.search(r"^\+\+\+ ", text, re.MULTILINE):
         raise RunError("changes no file of these sources", where=patch, hint="patches are applied with -p1")
-    done = subprocess.run(["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", "-d", str(tree)], input=text,
+    done = subprocess.run(["patch", "-p1", "--fuzz=0", "--batch", "--forward", "--no-backup-if-mismatch", "-d", str(tree)], input=text,
                           capture_output=True, text=True, encoding="utf-8", errors="surrogateescape", check=False)
     if done.returncode:
         file, said = "", (done.stdout + done.stderr).strip()[-200:]

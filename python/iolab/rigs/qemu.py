@@ -19,6 +19,10 @@ from .build import IMAGE, INITRD, KERNEL, image_version
 PROGRAM = "qemu-system-x86_64"
 PROBE_SECONDS = 40.0
 """For a boot with KVM up to the first program: working KVM needs a few seconds of them."""
+_OWN_SLOTS, _OWN_THREADS = 24, 32
+"""Disks up to these numbers have a slot of the bus, and a thread of qemu, each to itself."""
+_FIRST_SLOT = 0x8
+"""Slots below are left to the other devices; 17 from here on hold the most disks there can be, 8 to a slot."""
 _PROBE_WORD = "rig-probe: booted"
 
 
@@ -85,12 +89,22 @@ def command(rig: str, accelerator: str, *, memory_bytes: int, cpus: int, port: i
              "-append", _append(accelerator)]
     held_back = "".join(f",throttling.{key}={value}" for key, value in (("iops-total", disks.iops), ("bps-total", disks.bytes_per_s))
                         if value is not None)
-    for place, name in enumerate(disks.names):
-        words += ["-object", f"iothread,id=thread-{name}",
-                  "-drive", f"file={_escaped(disk_file(home, name))},if=none,id={name},format=raw,cache=unsafe,aio=threads,"
+    names = disks.names
+    threads = min(len(names), _OWN_THREADS)
+    words += [word for number in range(threads) for word in ("-object", f"iothread,id=thread-{number}")]
+    for place, name in enumerate(names):
+        words += ["-drive", f"file={_escaped(disk_file(home, name))},if=none,id={name},format=raw,cache=unsafe,aio=threads,"
                             f"discard=unmap{held_back if place < disks.count else ''}",
-                  "-device", f"virtio-blk-pci,drive={name},serial={name},iothread=thread-{name}"]
+                  "-device", f"virtio-blk-pci,drive={name},serial={name},iothread=thread-{place % threads}{_address(place, len(names))}"]
     return words
+
+
+def _address(place: int, count: int) -> str:
+    """Few disks have a slot of the bus each; more share slots, as functions of one device, with a queue each to spare interrupts."""
+    if count <= _OWN_SLOTS:
+        return ""
+    slot, function = divmod(place, 8)
+    return f",addr={_FIRST_SLOT + slot:#x}.{function:x},num-queues=1{',multifunction=on' if function == 0 else ''}"
 
 
 def disk_file(home: Path, name: str) -> Path:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -191,6 +193,24 @@ def test_a_failure_after_the_sources_changed_is_made_good_by_the_next_call(maker
         maker.make(f"base=2.3+{maker.directory}/fix.patch")
     maker.fail = ""
     assert maker.make(f"base=2.3+{maker.directory}/fix.patch").modules["zfs"][0] == "PATCHED"
+
+
+def test_a_disk_that_is_full_before_compiling_leaves_no_half_copy(maker: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    maker.make("base=2.3")
+    real = shutil.copytree
+
+    def full(one: Any, other: Any, *rest: Any, **more: Any) -> Any:
+        if Path(one).name != "source":
+            return real(one, other, *rest, **more)
+        other.mkdir()
+        raise shutil.Error([(str(one / "arc.o"), str(other / "arc.o"), "[Errno 28] No space left on device"), ("b", "b", "the same")])
+
+    monkeypatch.setattr("shutil.copytree", full)
+    with pytest.raises(RunError, match=r"patched: can't be built: .*No space left on device$") as error:
+        maker.make(f"patched=2.3+{maker.directory}/fix.patch")
+    assert "\n" not in str(error.value)
+    assert not (maker.home / "builds/patched/source").exists()
+    assert list(own_builds(maker.home)) == ["base"]
 
 
 def test_parts_of_a_patch_that_a_packages_sources_lack_are_left_out(maker: Maker) -> None:

@@ -205,6 +205,20 @@ def test_disks_get_their_limits_and_serial_numbers(tmp_path: Path) -> None:
     assert "throttling" not in " ".join(unlimited)
 
 
+def test_many_disks_share_slots_and_threads(tmp_path: Path) -> None:
+    disks = Disks(128, 1 << 30, 170, fast=8)
+    words = command("small", "tcg", memory_bytes=1 << 30, cpus=2, port=2222, home=tmp_path, disks=disks)
+    devices = [word for word in words if word.startswith("virtio-blk-pci,drive=") and "serial=" in word]
+    addresses = [dict(part.split("=") for part in word.split(",")[1:])["addr"] for word in devices]
+    assert len(set(addresses)) == len(addresses) == 136
+    assert all(0x8 <= int(address.partition(".")[0], 16) < 0x1f for address in addresses)  # 0x1f is the chip set's own
+    assert sum("multifunction=on" in word for word in devices) == 17
+    threads = {word.partition("id=")[2] for word in words if word.startswith("iothread,")}
+    assert {dict(part.split("=") for part in word.split(",")[1:])["iothread"] for word in devices} == threads
+    few = command("small", "tcg", memory_bytes=1 << 30, cpus=2, port=2222, home=tmp_path, disks=Disks(24, 1 << 30))
+    assert "addr=" not in " ".join(few)
+
+
 def test_what_is_not_built_is_said(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert image_version("small") is None
     assert run(["rig", "up", str(root / "rigs/openzfs")]) == 5
