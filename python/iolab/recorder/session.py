@@ -28,7 +28,7 @@ from .keeping import KeepingSink
 from .launch import Launcher
 from .probe_start import begun_by
 from .recorder import Recorder
-from .settings import Retention, Settings
+from .settings import SOURCES, Retention, Settings
 from .status import FILE as STATUS_FILE
 from .zpool_sink import PoolSink
 
@@ -65,7 +65,8 @@ def open_writer(directory: Path, hello: Mapping[str, Any], retention: Retention,
     if is_recording(directory):
         for name in (CONTROL_FILE, STATUS_FILE):
             (directory / name).unlink(missing_ok=True)
-        return RecordingWriter.reopen(directory, sources=sources, retention=limits, live=True, begun=begun, system=clock)
+        absent = [name for name in SOURCES if name not in sources]
+        return RecordingWriter.reopen(directory, sources=sources, absent=absent, retention=limits, live=True, begun=begun, system=clock)
     return RecordingWriter.create(directory, host=str(hello.get("hostname", "")), clock="realtime", origin=origin, sources=sources,
                                   retention=limits, live=True, begun=begun, system=clock, mode=0o777 if is_shared else 0o700)
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from iolab import _core
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError
+from iolab.recording.base.metadata import Begun
 from iolab.recording.base.schema import EVENTS, SAMPLES
 from iolab.recording.read.recording import Recording
 from iolab.recording.segments import sealing
@@ -215,6 +216,38 @@ def test_sessions_and_the_time_between(tmp_path: Path) -> None:
                                             "realtime_ns": ended + 30 * SECOND}
     assert recording.losses() == []
     assert recording.facts.sources == {"block": {"what": "disks"}}
+
+
+def test_a_source_that_is_not_recorded_has_a_gap(tmp_path: Path) -> None:
+    """Another source this time: nothing is known of those that were not recorded, and it is no zero."""
+    clock = FakeClock()
+    first = clock.realtime_ns()
+    sources = {"block": {"what": "disks"}, "counters": {"what": "counters"}}
+    with RecordingWriter.create(tmp_path / "r", host="h", clock="realtime", origin={"kind": "record"}, sources=sources, system=clock):
+        clock.sleep(10)
+    clock.sleep(30)
+    second = clock.realtime_ns()
+    writer = RecordingWriter.reopen(tmp_path / "r", system=clock, sources={"syscall": {}}, absent=["block", "counters", "never"])
+    recording = Recording(tmp_path / "r")
+    assert recording.holes("events", "syscall") == [(first, first + 40 * SECOND)]
+    # the first event that comes began before everything was set up, and the session with it
+    writer.append_events(events(1, source="syscall", start_ns=second - SECOND))
+    clock.sleep(5)
+    writer.close()
+    recording = Recording(tmp_path / "r")
+    assert recording.holes("events", "block") == [(first + 10 * SECOND, second + 5 * SECOND)]
+    assert recording.holes("samples", "cpu") == [(first + 10 * SECOND, second + 5 * SECOND)]
+    assert recording.gaps() == [(first + 10 * SECOND, second - SECOND)]
+    third = clock.realtime_ns()
+    with RecordingWriter.reopen(tmp_path / "r", system=clock, sources=sources, absent=["syscall"]) as writer:
+        clock.sleep(5)
+        writer.tick(third + 5 * SECOND)
+        # the clock is set: another session begins, in which the same source is left out
+        writer.renew(Begun(third + 100 * SECOND, 45 * SECOND, third + 100 * SECOND))
+        writer.tick(third + 105 * SECOND)
+    recording = Recording(tmp_path / "r")
+    assert recording.holes("events", "block")[0] == (first + 10 * SECOND, second + 5 * SECOND)
+    assert recording.holes("events", "syscall")[-1] == (third, third + 105 * SECOND)
 
 
 def test_losses_marks_and_processes(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import math
 import os
 import stat
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,6 +91,7 @@ class RecordingWriter:
         self._sessions = Sessions(facts)
         self._untold = False
         self._taken: dict[str, int] = {}
+        self._absent: Sequence[str] = ()
 
     @classmethod
     def create(cls, path: Path, *, host: str, clock: ClockKind, origin: Mapping[str, Any], sources: Mapping[str, Any] | None = None,
@@ -118,12 +119,15 @@ class RecordingWriter:
                           begun or _now(system))
 
     @classmethod
-    def reopen(cls, path: Path, *, sources: Mapping[str, Any] | None = None, retention: Mapping[str, int | None] | None = None,
-               live: bool | None = None, begun: Begun | None = None, system: Clock | None = None) -> RecordingWriter:
+    def reopen(cls, path: Path, *, sources: Mapping[str, Any] | None = None, absent: Collection[str] = (),
+               retention: Mapping[str, int | None] | None = None, live: bool | None = None, begun: Begun | None = None,
+               system: Clock | None = None) -> RecordingWriter:
         """Go on with a recording, after its last writer was closed or killed.
 
         What a killed one left hot is sealed up to the first batch that is torn, and the time since is noted as a gap.
-        `sources` and `retention` replace what was said of them; `begun`: see `create`. ResultsError where it is being written, or is none.
+        `sources` and `retention` replace what was said of them; `begun`: see `create`. `absent`: sources that are not recorded this time:
+        those that were recorded before have a gap from now on, as sources that were not recorded before have one until now. ResultsError
+        where it is being written, or is none.
         """
         system = system or SystemClock()
         begun = begun or _now(system)
@@ -136,10 +140,17 @@ class RecordingWriter:
             finish_dropping(path, facts)
             alive_ns = told(lock.fileno(), facts.is_signed) or changed(lock.fileno(), facts.is_signed)
             recover(path, facts, alive_ns or 0, begun.from_ns)
+            earlier = [each for session in facts.sessions for each in (session["from_ns"], session["until_ns"]) if each is not None]
+            new = [name for name in sources or () if name not in facts.sources] if facts.sources else []
+            absent = [name for name in absent if name in facts.sources]
             facts.sources |= sources or {}
             facts.retention |= retention or {}
-            return cls._begin(path, facts, lock, alive_ns, system, highest_number(path) + 1,
-                              facts.origin.get("kind") == "record" if live is None else live, begun)
+            writer = cls._begin(path, facts, lock, alive_ns, system, highest_number(path) + 1,
+                                facts.origin.get("kind") == "record" if live is None else live, begun)
+            for name in new if earlier else ():
+                writer.loss("gap", name, min(earlier), max(earlier), None, f"{name} was not recorded")
+            writer._leave_out(absent)
+            return writer
         except BaseException:
             lock.close()
             raise
@@ -284,6 +295,7 @@ class RecordingWriter:
             self._sessions.end()
             self._sessions.begin(begun)
             self._tell_facts()
+            self._leave_out(self._absent)
 
     def drop(self, label: str) -> int:
         """Remove the sealed segments of a label, as a run does that is ingested again. Returns how many there were."""
@@ -339,8 +351,17 @@ class RecordingWriter:
                     log = self._logs[kind] = HotLog(hot_file(self.directory, self._number, kind), schema)
                 log.append(batch)
             self._since = min(self._since, self._system.monotonic())
+            begun = self.facts.sessions[-1]["from_ns"] if self.facts.sessions else None
             if self._sessions.reach(batch):
                 self._tell_facts()
+                for name in self._absent:
+                    self.loss("gap", name, self.facts.sessions[-1]["from_ns"], begun, None, f"{name} was not recorded")
+
+    def _leave_out(self, absent: Sequence[str]) -> None:
+        """Sources that are not recorded in the session that goes on have a gap as long as it."""
+        self._absent = absent
+        for name in absent if self.facts.sessions else ():
+            self.loss("gap", name, self.facts.sessions[-1]["from_ns"], None, None, f"{name} was not recorded")
 
     def _note_between(self, source: str, from_ns: int, until_ns: int) -> None:
         """A source that tells of single times told of one: it has a gap before, and another that begins now."""
