@@ -149,6 +149,12 @@ dist: share $(STAMPS)/dist ## Build an sdist and a wheel that is whole, with SBO
 test-wheel: dist $(STAMPS)/dev ## Install the wheel into a fresh environment outside the clone and run its commands there
 	$(PYTHON) -m pytest -q tests/wheel
 
+TAG :=
+.PHONY: release
+release: test-wheel ## Publish dist/ as the release of TAG=v... on the forge (gh, GH_TOKEN)
+	@[ "$(TAG)" = "v$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" ] || { echo "TAG is not the version in Cargo.toml" >&2; exit 1; }
+	gh release create $(TAG) dist/* --verify-tag --title "iolab $(TAG)" --notes "See CHANGELOG.md"
+
 .PHONY: check
 check: setup $(STAMPS)/dev ## Lint and type-check: ruff, mypy, clippy, rustfmt, biome
 	$(VENV)/bin/ruff check .

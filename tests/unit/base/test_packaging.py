@@ -98,3 +98,11 @@ def test_the_licence_is_the_same_everywhere(root: Path) -> None:
     assert tomllib.loads((root / "pyproject.toml").read_text())["project"]["license"] == "Apache-2.0"
     assert tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["package"]["license"] == "Apache-2.0"
     assert json.loads((root / "web/package.json").read_text())["license"] == "Apache-2.0"
+
+
+def test_workflows_call_targets_that_there_are(root: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(), re.MULTILINE))
+    called = [word for path in (root / ".github/workflows").glob("*.yml") for line in path.read_text().splitlines()
+              for word in line.partition("- run: make ")[2].split() if "=" not in word and not set(word) & set("${}.")]
+    assert called
+    assert set(called) <= targets
