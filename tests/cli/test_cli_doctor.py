@@ -16,7 +16,11 @@ import pytest
 from iolab.cli import doctor_checks
 from iolab.cli.main import run
 from iolab.hosts.base.host import Completed, Host
+from iolab.hosts.kinds.local import LocalHost
 from iolab.recorder.leftovers import instances_of
+from iolab.results.evidence.lock import lock
+from iolab.targets.made import Made, loops_of
+from support.disks import need_loops
 from support.probe import Probe, need_probe, need_tracing
 from support.probe import instances_of as made_by
 from support.waiting import PATIENCE, gone, until
@@ -93,6 +97,42 @@ def test_what_a_killed_recorder_and_its_killed_probe_left_is_removed(words: list
         assert len(made_by(living.process.pid)) == 1, "that of a living probe stays"
     finally:
         assert living.stop() == 0
+
+
+@pytest.mark.real
+def test_loop_devices_of_a_killed_study_are_removed_and_those_of_one_that_runs_are_kept(tmp_path: Path,
+                                                                                        capsys: pytest.CaptureFixture[str]) -> None:
+    need_probe()
+    need_loops()
+    scratch = tmp_path / "out/scratch"
+    scratch.parent.mkdir()
+    Made(str(scratch)).make_directory(LocalHost(), str(scratch))
+    image = scratch / "disk-0.img"
+    image.write_bytes(bytes(1 << 20))
+    stranger = tmp_path / "disk-0.img"
+    stranger.write_bytes(bytes(1 << 20))
+    nodes = [subprocess.run(["losetup", "--find", "--show", str(file)], capture_output=True, text=True, check=True).stdout.strip()
+             for file in (image, stranger)]
+    name = f"{Path(nodes[0]).name} on {image}"
+    try:
+        with lock(tmp_path / "out"):
+            assert name not in [each["name"] for each in told(capsys, "--clean")["leftovers"]]
+            run(["doctor"])
+            assert f"in use     loop-device {name}: " in capsys.readouterr().out
+            assert image.exists()
+        os.chown(f"{scratch}.made", 65534, -1)
+        assert name not in told(capsys, "--clean")["removed"], "a record of another user"
+        os.chown(f"{scratch}.made", os.geteuid(), -1)
+        [found] = [each for each in told(capsys)["leftovers"] if each["name"] == name]
+        assert (found["kind"], found["removable"], found["remedy"]) == ("loop-device", True, "sudo iolab doctor --clean")
+        assert name in told(capsys, "--clean")["removed"]
+        assert not scratch.exists()
+        assert not Path(f"{scratch}.made").exists()
+        assert loops_of(LocalHost(), str(stranger)) == [nodes[1]]
+    finally:
+        for node, file in zip(nodes, (image, stranger), strict=True):
+            if file.exists() and node in loops_of(LocalHost(), str(file)):
+                subprocess.run(["losetup", "--detach", node], check=False)
 
 
 class _Machine(Host):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,11 +14,15 @@ from .doctor_checks import check, checks
 from .options import format_option
 from .output import say, tell, tell_json
 
+if TYPE_CHECKING:
+    from ..hosts.base.host import Host
+
 _SYS_BLOCK = Path("/sys/block")
 
 
 @click.command("doctor")
-@click.option("--clean", "cleans", is_flag=True, help="Remove the tracefs instances of killed recorders. Needs root.")
+@click.option("--clean", "cleans", is_flag=True,
+              help="Remove tracefs instances of killed recorders and loop devices of killed studies. Needs root.")
 @format_option("text", "json")
 def command(cleans: bool, style: str) -> int:
     """Check what this machine can measure and record, and what killed iolab processes left on it, each with its remedy.
@@ -39,22 +45,27 @@ def command(cleans: bool, style: str) -> int:
         said = asked(host, probe)
     except IolabError as error:
         wrong = str(error)
+    loops_removed, loops_left = _clean_loops(host) if cleans else ([], [])
+    loops = _loops()
     found = checks(host)
     found[2:2] = [_probe(said, wrong), *_sources(said)]
     instances = instances_of(said)
     leftovers = [{"kind": "tracefs-instance", "name": name, "removable": name not in kept,
                   "remedy": "another process has it open: end that" if name in kept else "sudo iolab doctor --clean"}
-                 for name in instances.dead] + _loops()
+                 for name in instances.dead] + [each.as_data() for each in loops if not each.used_by]
     if style == "json":
-        tell_json({"schema": 1, "kind": "doctor", "checks": found, "leftovers": leftovers, "removed": removed,
+        tell_json({"schema": 1, "kind": "doctor", "checks": found, "leftovers": leftovers, "removed": [*removed, *loops_removed],
                    "recording": list(instances.alive)})
     else:
         tell(*(_line(each) for each in found))
         lines = [f"left over  {each['kind']} {each['name']}: {each['remedy']}" for each in leftovers] or ["left over  nothing"]
         lines += [f"in use     tracefs instance {name}, of a probe that records" for name in instances.alive]
-        tell(*lines, *(f"removed    tracefs instance {name}" for name in removed))
-    if cleans and (instances.dead or wrong):
-        say("iolab doctor: not all could be removed" + (f": {wrong}" if wrong else ""))
+        lines += [f"in use     loop-device {each.node} on {each.file}: {each.used_by}" for each in loops if each.used_by]
+        lines += [f"removed    tracefs instance {name}" for name in removed] + [f"removed    loop-device {name}" for name in loops_removed]
+        tell(*lines)
+    if cleans and (instances.dead or wrong or loops_left):
+        why = "; ".join(filter(None, (wrong, *loops_left)))
+        say("iolab doctor: not all could be removed" + (f": {why}" if why else ""))
         return 1
     return 0
 
@@ -80,18 +91,75 @@ def _sources(said: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _loops() -> list[dict[str, Any]]:
-    """Loop devices whose files lie in a directory that bears iolab's mark: of a study that runs, or of one that was killed."""
+@dataclass(frozen=True)
+class _Loop:
+    """A loop device whose file lies in a directory that bears iolab's mark. results: the results directory whose record, made by this user,
+    has that directory; None where it is not found. used_by: why it is no leftover, empty where no study runs."""
+
+    node: str
+    file: Path
+    results: Path | None
+    used_by: str = ""
+
+    def as_data(self) -> dict[str, Any]:
+        """As plain data, of one that is left over."""
+        return {"kind": "loop-device", "name": f"{self.node} on {self.file}", "removable": self.results is not None,
+                "remedy": "sudo iolab doctor --clean" if self.results is not None else
+                          "where no study runs: iolab run --resume, which removes what a killed one made"}
+
+
+def _loops() -> list[_Loop]:
+    from ..errors import ResultsError
+    from ..results.evidence.lock import check_free
     from ..targets.made import IMAGES, MARK
 
     found = []
     for place in sorted(_SYS_BLOCK.glob("loop*/loop/backing_file")):
         try:
             file = Path(place.read_text(errors="surrogateescape").rstrip("\n").removesuffix(" (deleted)"))
-            marked = file.name.startswith(IMAGES) and any(file.parent.glob(f"{MARK}*"))
+            if not file.name.startswith(IMAGES) or not any(file.parent.glob(f"{MARK}*")):
+                continue
+            results = _results_of(file)
         except OSError:
             continue
-        if marked:
-            found.append({"kind": "loop-device", "name": f"{place.parts[3]} on {file}", "removable": False,
-                          "remedy": "where no study runs: iolab run --resume, which removes what a killed one made"})
+        used_by = ""
+        try:
+            if results is not None:
+                check_free(results)
+        except ResultsError as error:
+            used_by = str(error)
+        found.append(_Loop(place.parts[3], file, results, used_by))
     return found
+
+
+def _results_of(file: Path) -> Path | None:
+    """The results directory that has a file's directory on record, and a lock by which it is known whether its study runs. A record of
+    another user is none: root removes nothing at its word."""
+    from ..results.evidence.lock import FILE as LOCK_FILE
+    from ..targets.made import SUFFIX
+
+    for results in file.parents[1:]:
+        scratch = results / file.relative_to(results).parts[0]
+        record = results / (scratch.name + SUFFIX)
+        if record.is_file() and not record.is_symlink() and record.stat().st_uid == os.geteuid() and (results / LOCK_FILE).is_file():
+            return results
+    return None
+
+
+def _clean_loops(host: Host) -> tuple[list[str], list[str]]:
+    """Do for the results directories of killed studies what --resume does first: undo their records, each by its mark. Returns the devices
+    that are gone, and what could not be removed, in words."""
+    from ..errors import IolabError
+    from ..results.evidence.lock import lock
+    from ..targets.made import clean_leftovers
+
+    before = [each for each in _loops() if each.results is not None and not each.used_by]
+    left: list[str] = []
+    for results in dict.fromkeys(each.results for each in before if each.results is not None):
+        try:
+            with lock(results):  # a study that begins meanwhile keeps what it makes
+                left += clean_leftovers(host, results)
+        except (IolabError, OSError) as error:
+            left.append(str(error))
+    there = {(each.node, each.file) for each in _loops()}
+    return [f"{each.node} on {each.file}" for each in before if (each.node, each.file) not in there], left
