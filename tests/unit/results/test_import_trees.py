@@ -211,23 +211,32 @@ def test_identical_arms_with_a_hidden_factor_decide_nothing(tmp_path: Path, layo
         assert {change.pairs for change in changes} == {1}
 
 
-def test_identical_arms_with_repetitions_and_two_hidden_factors_decide_no_more_than_chance(tmp_path: Path) -> None:
-    """Of 10 such trees a test at 5 % may decide in one or two."""
+def test_identical_arms_with_repetitions_and_two_hidden_factors_decide_as_if_they_were_named(tmp_path: Path) -> None:
+    """What is decided among 10 such trees is chance of the numbers, none of the import: it is the same where the layout names both factors.
+
+    The test allows a false alarm in 5 % of trees, so none or one of 10 (more: 8.6 %); `test_stats_false_alarms` has the rate of many.
+    """
     decided = 0
     for seed in range(10):
         rng = random.Random(seed)
         tree = tmp_path / str(seed)
         cells = itertools.product(("one", "two"), (1, 8), ("4k", "64k"), range(1, 4))
         for number, (variant, depth, size, repetition) in enumerate(cells):
-            _put(tree / variant / f"x{number % 12:02d}-{repetition}.json", seed=number, iops=1000.0 * depth * rng.gauss(1, 0.02),
-                 iodepth=str(depth), bs=size, filename=f"/dev/disk{number}", randseed=str(number))
+            iops = 1000.0 * depth * rng.gauss(1, 0.02)
+            for file in (tree / variant / f"x{number % 12:02d}-{repetition}.json",
+                         tmp_path / f"named-{seed}" / variant / f"{depth}-{size}-{repetition}.json"):
+                _put(file, seed=number, iops=iops, iodepth=str(depth), bs=size, filename=f"/dev/disk{number}", randseed=str(number))
         _, results = _import(tree, tmp_path / f"out-{seed}", "{variant}/*-{repetition}.json")
         assert {tuple(run.factors) for run in results.runs} == {("iodepth", "bs")}
         comparison = compare(results.runs, "write.iops", baseline="one")
         changes = [cell.change for cell in comparison.cells if cell.change is not None]
         assert [change.pairs for change in changes] == [3] * 4
         decided += any(change.decided for change in changes)
-    assert decided <= 2
+        _, named = _import(tmp_path / f"named-{seed}", tmp_path / f"out-named-{seed}", "{variant}/{iodepth:int}-{bs}-{repetition}.json")
+        cells = compare(named.runs, "write.iops", baseline="one").cells
+        assert [(cell.change.value, cell.change.decided) for cell in cells if cell.change is not None] == [
+            (change.value, change.decided) for change in changes]
+    assert decided <= 1
 
 
 def test_what_the_variant_alone_explains_is_no_factor(tmp_path: Path) -> None:
