@@ -15,8 +15,11 @@ from pathlib import Path
 import pytest
 
 import iolab
+from iolab.hosts.base.host import HungError
+from iolab.hosts.ssh.host import SshHost
 from iolab.results.evidence.journal import read_journal
 from support.disks import call, loop_device, need_loops
+from support.sshd import sshd
 from support.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.real
@@ -132,6 +135,29 @@ def test_a_frozen_file_system_is_told_and_both_ways_to_stop_are_answered(point: 
         thaw(point)
         process.kill()
         process.wait()
+
+
+def test_what_hangs_on_another_host_is_waited_for_within_bounds(point: Path, tmp_path: Path) -> None:
+    """A command, and a program of a run: neither can be ended, both are told, and the host is asked further."""
+    with sshd(tmp_path / "ssh") as options, SshHost(options) as host:
+        assert host.run(["true"]).exit_code == 0
+        with frozen(point):
+            begin = time.monotonic()
+            with pytest.raises(HungError, match="'mkdir' did not end within 1 s: it waits in the kernel"):
+                host.run(["mkdir", str(point / "never")], timeout=1)
+            assert time.monotonic() - begin < 15
+            process = host.start(["mkdir", str(point / "later")], cwd=tmp_path, stdout=tmp_path / "out", stderr=tmp_path / "err")
+            assert process.wait(1.0) is None
+            begin = time.monotonic()
+            assert process.end(grace=0.5, patience=1.0) is None
+            assert time.monotonic() - begin < 15
+            assert host.run(["echo", "there"]).stdout == "there\n"
+        assert process.end(grace=5.0) is not None
+        host.make_directory(str(point / "made"))
+        host.remove_tree(str(point / "made"))
+        with pytest.raises(FileNotFoundError):
+            host.make_directory(str(point / "absent" / "made"))
+        assert not (point / "made").exists()
 
 
 def test_a_file_system_that_is_frozen_from_the_start_is_told(point: Path, tmp_path: Path) -> None:

@@ -45,6 +45,10 @@ class Process(Protocol):
         ...
 
 
+FROZEN = "see whether the file system is frozen (fsfreeze --unfreeze) or its device is suspended (dmsetup resume)"
+"""The hint of a `HungError`."""
+
+
 class HungError(RunError):
     """Something waits in the kernel and can't be ended: whatever touches the same place would wait as well."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ...errors import RunError
-from ..base.host import Completed, HungError
+from ..base.host import FROZEN, Completed, HungError
 from ..base.kmsg import Kmsg
 from ..base.options import Options
 from ..base.orphans import end_group, end_marked, members, start_ticks, state
@@ -33,7 +33,6 @@ _REMOVE = 600.0
 _LOOK = 0.02
 _STOP_LOOK, _STOP_AFTER = 0.5, 5.0
 """Seconds between looks at whether to stop, and that a command has in any case."""
-_FROZEN = "see whether the file system is frozen (fsfreeze --unfreeze) or its device is suspended (dmsetup resume)"
 
 
 class LocalOptions(Options):
@@ -67,7 +66,7 @@ class LocalHost:
         except subprocess.TimeoutExpired as late_after:
             late = f"'{command[0]}' did not end within {late_after.timeout:g} s"
             if not _killed(popen):
-                raise HungError(f"{late}: it waits in the kernel", where=self.name, hint=_FROZEN) from None
+                raise HungError(f"{late}: it waits in the kernel", where=self.name, hint=FROZEN) from None
             raise RunError(late, where=self.name) from None
         except BaseException:
             _killed(popen)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import RunError
+from ..base.host import FROZEN, HungError
 
 OLDEST_PYTHON = (3, 9)
 """Of the far side: earlier ones lack pidfd (os.pidfd_open)."""
@@ -132,7 +133,8 @@ class Channel:
     def call(self, do: str, data: bytes = b"", *, allow: float = 0.0, **values: Any) -> tuple[Any, bytes]:
         """Ask for something that takes at most `allow` seconds by itself: the answer and its raw bytes.
 
-        Raises OSError as the far side's system did, ValueError for what else went wrong there, HostLost where no answer comes.
+        Raises OSError as the far side's system did, ValueError for what else went wrong there, HungError where a command waits in the
+        kernel there, HostLost where no answer comes.
         """
         request = {"do": do, "with": values, **({"bytes": len(data)} if data else {})}
         try:
@@ -148,6 +150,8 @@ class Channel:
         if "os" in answer:
             number, path = answer["os"]
             raise OSError(number, os.strerror(number) if number else answer["wrong"], path)
+        if "hung" in answer:
+            raise HungError(answer["hung"], where=self._to.name, hint=FROZEN)
         if "wrong" in answer:
             raise ValueError(answer["wrong"])
         return answer["ok"], payload

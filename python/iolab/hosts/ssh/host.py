@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from ...errors import RunError, UsageError
-from ..base.host import Completed
+from ..base.host import FROZEN, Completed, HungError
 from ..base.options import Options
 from ..base.orphans import start_ticks
 from .channel import Channel, Destination, HostLost
@@ -87,6 +87,8 @@ class SshHost:
             answer = self.call("run", data, allow=timeout, command=words, timeout=timeout, carried=carried)[0]
         except (OSError, ValueError) as error:
             raise RunError(f"'{words[0]}' can't be started: {error}", where=self.name) from None
+        if answer.get("hung"):
+            raise HungError(f"'{words[0]}' did not end within {timeout:g} s: it waits in the kernel", where=self.name, hint=FROZEN)
         if answer.get("late"):
             raise RunError(f"'{words[0]}' did not end within {timeout:g} s", where=self.name)
         return Completed(tuple(command), answer["exit_code"], answer["stdout"], answer["stderr"])

@@ -91,11 +91,11 @@ class SshProcess:
                 self._finish(code)
         return self._exit_code
 
-    def end(self, grace: float = 5.0, first: Signals = Signals.SIGTERM, patience: float = 30.0) -> int:
-        """End the whole group. RunError where the host is lost; its programs are ended there, then."""
-        code = self._ask("end", 2 * grace, grace=grace, first=int(first))
-        assert code is not None
-        if self._exit_code is None:
+    def end(self, grace: float = 5.0, first: Signals = Signals.SIGTERM, patience: float = 30.0) -> int | None:
+        """End the whole group; None where something of it waits in the kernel. RunError where the host is lost; its programs are ended
+        there, then."""
+        code = self._ask("end", 2 * grace + patience, grace=grace, first=int(first), patience=patience)
+        if code is not None and self._exit_code is None:
             self._finish(code)
         return code
 

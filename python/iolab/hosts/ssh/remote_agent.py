@@ -2,10 +2,12 @@
 
 Its text goes over the connection together with `orphans` and `kmsg` and is run by the far side's own Python (3.9 or newer, the
 standard library alone); nothing is installed there. A request is a line of JSON, followed by as many raw bytes as its `bytes`
-says; so is an answer: `{"ok": ...}`, `{"os": [errno, path]}` for an OSError, or `{"wrong": words}`.
+says; so is an answer: `{"ok": ...}`, `{"os": [errno, path]}` for an OSError, `{"hung": words}` for a command
+that waits in the kernel, or `{"wrong": words}`.
 
 Where the connection ends, or nothing is heard for a minute while a program runs, whatever was started is ended: SIGTERM, then
-SIGKILL. Whoever kills this itself ends its programs too (PR_SET_PDEATHSIG).
+SIGKILL. Whoever kills this itself ends its programs too (PR_SET_PDEATHSIG). What may hang in the kernel (a file system that is frozen)
+is done by other processes, and waited for within bounds.
 """
 
 from __future__ import annotations
@@ -26,13 +28,24 @@ from pathlib import Path
 from typing import Any
 
 from ..base.kmsg import Kmsg
-from ..base.orphans import end_group, end_marked, start_ticks
+from ..base.orphans import end_group, end_marked, members, start_ticks
 
 LEASE = 60.0
 """Seconds without a word from the other side after which running programs are ended: it asks at least every second while one runs."""
 GRACE = 10.0
 """Seconds between SIGTERM and SIGKILL for programs whose owner has gone."""
+KILLED = 3.0
+"""Seconds within which a command that gets SIGKILL is gone, unless it waits in the kernel."""
+ANSWER = 30.0
+"""Seconds within which a file system makes a directory, however busy it is."""
+REMOVE = 600.0
+"""Seconds that removing a tree may take."""
+_LOOK = 0.02
 _PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+class Hung(Exception):
+    """A command waits in the kernel and can't be ended."""
 
 
 class Gone(Exception):
@@ -77,6 +90,8 @@ class FarEnd:
             answer: dict[str, Any] = {"ok": found}
         except OSError as error:
             answer = {"os": [error.errno or 0, error.filename if isinstance(error.filename, str) else None], "wrong": str(error)}
+        except Hung as error:
+            answer = {"hung": str(error)}
         except (ValueError, subprocess.SubprocessError) as error:
             answer = {"wrong": str(error)}
         if payload:
@@ -112,8 +127,13 @@ class FarEnd:
                 out, err = popen.communicate(timeout=timeout)
             except subprocess.TimeoutExpired:
                 _kill(popen.pid, signal.SIGKILL)
-                popen.communicate()
-                return {"late": True}
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    popen.communicate(timeout=KILLED)
+                if popen.poll() is None:
+                    for pipe in (popen.stdout, popen.stderr):
+                        if pipe is not None:
+                            pipe.close()
+                return {"late": True, "hung": popen.returncode is None}
             return {"exit_code": _exit_code(popen.returncode), "stdout": out.decode("utf-8", "replace"),
                     "stderr": err.decode("utf-8", "replace")}
         finally:
@@ -144,8 +164,9 @@ class FarEnd:
                 self._fill()  # nothing is asked while an answer is due: only a hang-up comes here
         return _exit_code(popen.returncode)
 
-    def do_end(self, *, pid: int, grace: float, first: int) -> int:
-        """End a whole group: by `first`, then SIGKILL for whatever is left after `grace` seconds."""
+    def do_end(self, *, pid: int, grace: float, first: int, patience: float) -> int | None:
+        """End a whole group: by `first`, then SIGKILL for whatever is left after `grace` seconds. None where something of it is there
+        `patience` seconds later."""
         popen = self._children.get(pid)
         if popen is None:
             raise ValueError(f"no process {pid} was started here")
@@ -155,9 +176,15 @@ class FarEnd:
                 popen.wait(grace)
             if popen.poll() is None:
                 _kill(pid, signal.SIGKILL)
-        popen.wait()
+        limit = time.monotonic() + patience
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            popen.wait(patience)
         _kill(pid, signal.SIGKILL)  # members that outlived the leader keep the group's id taken
-        return _exit_code(popen.returncode)
+        while members(pid):
+            if time.monotonic() >= limit:
+                return None
+            time.sleep(_LOOK)
+        return _exit_code(popen.wait())
 
     def do_end_leftover(self, *, pid: int, started: int, mark: str, grace: float) -> list[int]:
         """See `orphans.end_group`."""
@@ -209,7 +236,8 @@ class FarEnd:
 
     def do_make(self, *, path: str) -> None:
         """Make one directory."""
-        Path(path).mkdir()
+        if not self._succeeds(["mkdir", "--", path], ANSWER):
+            Path(path).mkdir()  # for its error
 
     def do_make_own(self, *, base: str, path: str, passing: bool) -> None:
         """Make a directory below `base` with all that leads to it; `base` itself must be ours alone (it may lie where all may write).
@@ -233,6 +261,8 @@ class FarEnd:
     def do_remove(self, *, path: str) -> None:
         """Remove a tree; nothing happens where it is gone."""
         self._passing.pop(path, None)
+        if not Path(path).is_symlink() and self._succeeds(["rm", "-rf", "--", path], REMOVE):
+            return
         if os.path.lexists(path):
             shutil.rmtree(path)
 
@@ -293,6 +323,15 @@ class FarEnd:
         with Path(path).open("rb") as file:
             file.seek(offset)
             return file.read(size)
+
+    def _succeeds(self, command: list[str], timeout: float) -> bool:
+        try:
+            found = self.do_run(command=command, timeout=timeout)
+        except OSError:
+            return False
+        if found.get("hung"):
+            raise Hung(f"'{command[0]}' did not end within {timeout:g} s: it waits in the kernel")
+        return found.get("exit_code") == 0
 
     # the two ends of the connection
 
