@@ -28,7 +28,7 @@ def test_a_whole_recording(recording: Path, capsys: pytest.CaptureFixture[str]) 
     assert run(["verify", str(recording)]) == 0
     out = capsys.readouterr().out
     assert "recording, 15 files" in out
-    assert out.endswith("whole\n")
+    assert out.endswith("no damage\n")
     assert run(["verify", str(recording), "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["kind"], told["unverified"], told["findings"]) == ("recording", 0, [])

@@ -62,6 +62,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("", "iolab run studies/openzfs-447-pools.toml --host rig:lab")),
     "rig build": (("build a rig, or continue an interrupted build", "sudo iolab rig build openzfs"),),
     "rig check": (("check whether a rig is built", "iolab rig check openzfs"),),
+    "rig builds": (("list the builds of a rig", "iolab rig builds openzfs"),),
     "rig up": (("start a machine with four slow disks", "sudo iolab rig up openzfs --name lab --disks 4 --disk-iops 170"),),
     "rig list": (("list the machines", "iolab rig list"),),
     "rig ssh": (("run a command in a machine", "iolab rig ssh lab -- zpool status"),),
@@ -70,8 +71,8 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("what this machine can do", "iolab doctor"),
         ("remove what a killed recorder left", "sudo iolab doctor --clean")),
     "completion": (
-        ("in bash, for this shell; in ~/.bashrc for every one", 'eval "$(iolab completion bash)"'),
-        ("in fish", "iolab completion fish > ~/.config/fish/completions/iolab.fish")),
+        ("print the script; bash reads it from ~/.local/share/bash-completion/completions/iolab", "iolab completion bash"),
+        ("fish reads it from ~/.config/fish/completions/iolab.fish", "iolab completion fish")),
     "catalog": (
         ("list the terms and what they mean", "iolab catalog glossary"),
         ("list the metrics", "iolab catalog metrics"),

@@ -18,10 +18,10 @@ MANY = 1000
 """Files beyond which it is said how far it is."""
 
 FOUND = 1
-"""Exit code where something is not what was written, and was not repaired."""
+"""Exit code where something is not what was written, and was not repaired. A stale cache is no damage: the next command rebuilds it."""
 
 
-@click.command("verify", epilog="Exit codes: 0 no damage, or all of it was repaired; 1 damage was found.")
+@click.command("verify", epilog="Exit codes: 0 no damage, or all of it was repaired (a stale cache is no damage); 1 damage was found.")
 @click.argument("path", metavar="PATH", type=PATH)
 @click.option("--repair", is_flag=True, help="Rebuild what can be derived: segment maps, lists, kept statistics, caches.")
 @format_option("text", "json")
@@ -32,7 +32,7 @@ def command(path: Path, repair: bool, style: str) -> int:
         tell_json(as_json(path, found))
     else:
         tell(*lines(path, found))
-    return FOUND if any(not each.is_repaired for each in found.findings) else 0
+    return FOUND if any(not each.is_repaired and each.kind != "stale" for each in found.findings) else 0
 
 
 def as_json(path: Path, found: Verification) -> dict[str, object]:
@@ -47,10 +47,13 @@ def lines(path: Path, found: Verification) -> list[str]:
 
     head = f"{path}: {found.kind}, {_counted(found.files, 'file')}, {quantity(found.size_bytes, 'B')} read"
     older = [f"{_counted(found.unverified, 'file')} of an older iolab without a checksum of the whole: looked at page by page"]
-    end = "whole" if not found.findings else f"{_counted(len(found.findings), 'finding')}"
+    stale = sum(each.kind == "stale" and not each.is_repaired for each in found.findings)
+    end = "no damage" if stale == len(found.findings) else _counted(len(found.findings) - stale, "finding")
     repaired = sum(each.is_repaired for each in found.findings)
-    derived = sum(each.is_derived and not each.is_repaired for each in found.findings)
-    more = [f"{_counted(derived, 'finding')} can be made anew: iolab verify --repair"] if derived else []
+    derived = sum(each.is_derived and not each.is_repaired and each.kind != "stale" for each in found.findings)
+    more = [f"{_counted(derived, 'finding')} can be rebuilt: iolab verify --repair"] if derived else []
+    if stale:
+        more.append(f"{_counted(stale, 'cache')} made by another iolab or for other evidence: the next command that needs it rebuilds it")
     return [head, *(older if found.unverified else []), *map(_line, found.findings),
             f"{end}{f', {repaired} repaired' if repaired else ''}", *more]
 
