@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from . import registry
@@ -100,8 +100,9 @@ def _declared() -> Mapping[str, Metric]:
     return {each.metric.name: each.metric for reader in readers for each in getattr(reader, "metrics", ())}
 
 
+@lru_cache(maxsize=4096)
 def find(name: str) -> Metric | None:
-    """The metric of that name, or None where the registry knows none."""
+    """The metric of that name, or None where the registry knows none. Cached: every run of a study asks for the same names."""
     if known := _BY_NAME.get(name):
         return known
     if match := _OPERATION.fullmatch(name):

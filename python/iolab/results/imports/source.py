@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import stat
@@ -145,6 +146,14 @@ def _is_tar(place: Path) -> bool:
         return False
 
 
+def _unpacked(place: Path) -> IO[bytes]:
+    """The content of a file, decompressed where it is compressed."""
+    with place.open("rb") as file:
+        head = file.read(8)
+    opener = next((opener for magic, opener in _PACKED if head.startswith(magic)), None)
+    return place.open("rb", buffering=0) if opener is None else cast(IO[bytes], opener(place, "rb"))
+
+
 def _stem(name: str) -> str:
     for suffix in (".gz", ".xz", ".bz2", ".tgz", ".txz", ".tbz2", ".zip", ".tar"):
         if name.lower().endswith(suffix) and len(name) > len(suffix):
@@ -170,7 +179,9 @@ class _Unpacking:
         self.source.files.sort(key=lambda file: file.path)
 
     def _tar(self) -> None:
-        with tarfile.open(self.place) as archive:
+        # one large buffer over the decompressor: tarfile's own reading of 512 bytes at a time costs more than the decompression
+        with _unpacked(self.place) as raw, io.BufferedReader(cast(io.RawIOBase, raw), _CHUNK) as stream, \
+                tarfile.open(fileobj=stream, mode="r:") as archive:
             for member in archive:
                 self._count()
                 path = self._path(member.name)
@@ -181,9 +192,8 @@ class _Unpacking:
                 elif member.islnk():
                     self._link(path, member.linkname)
                 elif member.isfile():
-                    content = archive.extractfile(member)
-                    if content is not None:
-                        self._write(path, content, member.mtime)
+                    stream.seek(member.offset_data)
+                    self._write(path, stream, member.mtime, member.size)
                 else:
                     self.source.skip("links" if member.issym() else "devices, FIFOs and the like", str(path))
 
@@ -204,10 +214,7 @@ class _Unpacking:
                         self._write(path, content, _zip_time(member))
 
     def _packed_file(self) -> None:
-        with self.place.open("rb") as file:
-            head = file.read(8)
-        opener = next(opener for magic, opener in _PACKED if head.startswith(magic))
-        with cast(IO[bytes], opener(self.place, "rb")) as content:
+        with _unpacked(self.place) as content:
             self._write(PurePosixPath(_stem(self.place.name)), content, self.place.stat().st_mtime)
 
     def _count(self) -> None:
@@ -223,7 +230,8 @@ class _Unpacking:
             return None
         return path if path.parts else None
 
-    def _write(self, path: PurePosixPath, content: IO[bytes], time: float) -> None:
+    def _write(self, path: PurePosixPath, content: IO[bytes], time: float, size: int | None = None) -> None:
+        """Write the next `size` bytes of a stream, or all of it."""
         name = str(path)
         place = Path(f"{self.directory}/{name}")
         folder = name.rpartition("/")[0]
@@ -235,18 +243,20 @@ class _Unpacking:
             self.source.skip("names that clash", name)
             return
         try:
-            file = place.open("xb")
+            file = open(place, "xb")  # noqa: PTH123, SIM115 - thousands of files, and Path is slow; closed below
         except FileExistsError:
             self.source.skip("names that clash" if place.is_dir() else "members that come twice", name)
             return
-        size = 0
+        written = 0
         with file:
-            while chunk := content.read(_CHUNK):
-                size += len(chunk)
+            while chunk := content.read(_CHUNK if size is None else min(_CHUNK, size - written)):
+                written += len(chunk)
                 self._bound(len(chunk))
                 file.write(chunk)
+            if size is not None and written < size:
+                raise EOFError("unexpected end of data")
         os.utime(place, (max(time, 0), max(time, 0)))
-        self.source.files.append(SourceFile(name, place, size))
+        self.source.files.append(SourceFile(name, place, written))
 
     def _link(self, path: PurePosixPath, name: str) -> None:
         """A hard link to a member that came before."""
